@@ -213,21 +213,22 @@ class ReplicationControllers:
 
 
 def missing_pods(snapshot: ClusterSnapshot) -> dict[_OwnerKey, int]:
-    """How many pods fewer than spec.replicas owners have that make them at once, where a budget covers all they have.
+    """How many pods fewer than spec.replicas owners have that make them at once, as far as all their pods are counted.
 
-    Of other owners the pods elsewhere need not be in the snapshot. ``manageReplicas`` makes what is missing whatever it
-    was that took it: nothing has to be deleted first.
+    Where nobody counted those that are left out (``ClusterSnapshot.left_out``), these are owners of which a budget covers
+    every pod. ``manageReplicas`` makes what is missing whatever it was that took it: nothing has to be deleted first.
     """
     active: dict[_OwnerKey, list[Pod]] = {}
     for pod in snapshot.pods:
         key = owner_key(pod)
         if key is not None and key[0] in _SCALED_AT_ONCE:
             active.setdefault(key, []).extend((pod,) if _is_active(pod) else ())
+    left_out, counted = snapshot.left_out or {}, snapshot.left_out is not None
     short = {
-        key: (one.replicas or 0) - len(active[key])
+        key: missing
         for one in snapshot.workloads
         if (key := (one.kind, one.namespace, one.name)) in active
-        and len(active[key]) < (one.replicas or 0)
+        and (missing := (one.replicas or 0) - len(active[key]) - left_out.get("/".join(key), 0)) > 0
     }
     if not short:
         return {}
@@ -236,7 +237,7 @@ def missing_pods(snapshot: ClusterSnapshot) -> dict[_OwnerKey, int]:
         key: number
         for key, number in short.items()
         if active[key]
-        and all(map(index.matching, active[key]))
+        and (counted or all(map(index.matching, active[key])))
         and closed.why((key[1], key[0], key[2])) is None
     }
 

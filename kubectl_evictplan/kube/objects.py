@@ -425,3 +425,5 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     # Never of a source: pods (by key) and nodes (by name) that stand for others that share their fate, and for
     # how many, themselves included.
     stand_ins: dict[str, Count] = {}
+    # Never of a source: by owner ("Kind/namespace/name") how many of its active pods are left out of ``pods``; None: nobody counted.
+    left_out: dict[str, Count] | None = None

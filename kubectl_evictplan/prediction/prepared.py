@@ -106,7 +106,8 @@ class PreparedCluster:
         if drained := drained_nodes(scenario):
             from kubectl_evictplan.windows.drain_world import coupled_pods
 
-            keys.update(pod.key for pod in coupled_pods(self.snapshot, frozenset(drained)))
+            whole = replace(self.snapshot, left_out={})
+            keys.update(pod.key for pod in coupled_pods(whole, frozenset(drained)))
         places = set(self._always)
         if self.too_many_terminated(scenario):
             places.update(self._ended)
@@ -116,7 +117,11 @@ class PreparedCluster:
             places.update(self._place[key] for key in keys & self._place.keys())
         pods = self.snapshot.pods
         relevant = replace(self.snapshot, pods=tuple([pods[place] for place in sorted(places)]))
-        if drained or not self._may_leave_out_nodes(scenario):
+        if drained:
+            from kubectl_evictplan.windows.drain_world import left_out
+
+            return replace(relevant, left_out=left_out(self._active, relevant.pods))
+        if not self._may_leave_out_nodes(scenario):
             return relevant
         created = [event.node for event in scenario.events if event.node is not None]
         return self._without_bystanders(relevant, named, created)
@@ -173,6 +178,12 @@ class PreparedCluster:
     @cached_property
     def _leases_of_gone_nodes(self) -> dict[str, Lease]:
         return {n: lease for n, lease in self.snapshot.leases.items() if n not in self.nodes}
+
+    @cached_property
+    def _active(self) -> Counter[tuple[str, str, str] | None]:
+        from kubectl_evictplan.windows.drain_world import active_pods
+
+        return active_pods(self.snapshot)
 
     @cached_property
     def _place(self) -> dict[str, int]:

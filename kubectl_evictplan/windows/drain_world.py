@@ -54,6 +54,8 @@ def drain_world(
 ) -> DrainWorld:
     """Return the world of all drains of a scenario."""
     drained = frozenset(drained_nodes(scenario))
+    if snapshot.left_out is None:
+        snapshot = replace(snapshot, left_out={})
     pods = coupled_pods(snapshot, drained)
     named = {key for event in scenario.events for key in event.pods}
     keys = {pod.key for pod in pods}
@@ -89,6 +91,7 @@ def drain_world(
         pods=kept,
         budgets=budgets,
         workloads=_owners_of(snapshot, pods),
+        left_out=left_out(_active_anywhere(snapshot), kept),
     )
     return DrainWorld(
         world,
@@ -112,6 +115,22 @@ def _without_room_of_others(
     for node in nodes:
         left = left_over(node, others.get(node.name, ()))
         yield replace(node, allocatable=dict(left)) if node.name in others else node
+
+
+def left_out(
+    active: Mapping[tuple[str, str, str] | None, int], kept: Iterable[Pod]
+) -> dict[str, int]:
+    """``ClusterSnapshot.left_out`` for these pods: how many their owners have besides, of all their ``active`` ones."""
+    owners, mine = set(), Counter[tuple[str, str, str]]()
+    for pod in kept:
+        if (key := owner_key(pod)) is not None:
+            owners.add(key)
+            mine[key] += pod.deletion_timestamp_ns is None and not pod.finished
+    return {
+        "/".join(key): number
+        for key in sorted(owners)
+        if (number := active.get(key, 0) - mine[key]) > 0
+    }
 
 
 def coupled_pods(snapshot: ClusterSnapshot, drained: frozenset[str]) -> list[Pod]:
@@ -186,6 +205,15 @@ def active_pods(snapshot: ClusterSnapshot) -> Counter[tuple[str, str, str] | Non
         for pod in snapshot.pods
         if pod.deletion_timestamp_ns is None and not pod.finished
     )
+
+
+def _active_anywhere(snapshot: ClusterSnapshot) -> Counter[tuple[str, str, str] | None]:
+    """``active_pods``, and those that are left out."""
+    found = active_pods(snapshot)
+    for name, number in (snapshot.left_out or {}).items():
+        kind, namespace, owner = name.split("/")
+        found[kind, namespace, owner] += number
+    return found
 
 
 def incomplete_sets(snapshot: ClusterSnapshot) -> set[tuple[str, str, str]]:

@@ -376,6 +376,26 @@ def test_an_owner_that_lacks_pods_makes_them_so_its_budget_never_keeps_kubectl_f
     ]
 
 
+@pytest.mark.parametrize(("replicas", "latest"), [(2, 1), (3, 32)])
+def test_kubectl_may_wait_for_what_an_owner_without_a_budget_makes_because_it_lacks_it(
+    replicas: int, latest: float
+) -> None:
+    prediction = predicted(wanting(App("web", ["b1", "b2"]), replicas), drain("a1", at=0))
+    [told] = prediction.drains
+    assert told.end_latest_seconds is not None
+    assert latest - 1 < told.end_latest_seconds < latest
+
+
+def test_no_owner_lacks_the_pods_that_are_left_out_of_the_world_of_a_drain() -> None:
+    whole = drained_cluster(App("web", ["a1", "b1", "b2"]))
+    world = drain_world(whole, drains(drain("a1")), CONFIGURATION).snapshot
+    assert [pod.name for pod in world.pods] == ["web-0"]
+    assert (world.left_out, missing_pods(world)) == ({"ReplicaSet/default/web": 2}, {})
+    short = wanting(App("web", ["a1", "b1", "b2"]), 4)
+    world = drain_world(short, drains(drain("a1")), CONFIGURATION).snapshot
+    assert missing_pods(world) == {("ReplicaSet", "default", "web"): 1}
+
+
 def test_a_node_that_is_named_twice_has_one_turn() -> None:
     assert drain("a1", "b1", "a1").nodes == ("a1", "b1")
     assert len(proven(drained_cluster(FREE), drain("a1", "a1")).turns) == 1
