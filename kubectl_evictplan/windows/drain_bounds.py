@@ -98,6 +98,8 @@ class DrainBounds:
         self.together: dict[str, tuple[int, tuple[Range, ...]]] = {}
         # By (pod, uid) of those that kubectl asks for: until when it surely evicts them not.
         self.held_until_ns: dict[tuple[str, str], int] = {}
+        # Pods that are surely let go as soon as kubectl asks.
+        self._never_wait: set[tuple[str, str]] = set()
         self._known_budgets = world.budgets_listed and not world.budgets_denied
         plan = DrainPlan(world, scenario)
         self.left_alone = plan.left_alone()
@@ -232,7 +234,8 @@ class DrainBounds:
             by_ns = priced.end_ns
         for task, latest_ns in zip(contest.tasks, priced.latest_ns, strict=True):
             budgets = self._contests.refusing(task.pod, turn)
-            if budgets and not task.replacement and task.pod not in contest.failing:
+            waits = not task.replacement and task.pod not in contest.failing
+            if budgets and waits and (task.pod.key, task.pod.uid) not in self._never_wait:
                 ends = {EVICTED, TIMED_OUT} if timeout else {EVICTED}
                 until = Within(since_ns, priced.end_ns if timeout else latest_ns)
                 if until.latest_ns is None:
@@ -299,6 +302,8 @@ class DrainBounds:
             if fate.spans and start[1] + fate.spans[-1][1] < calm_ns:
                 row = _row(fate, start, calm_ns, exact=exact and fate.exact)
                 self.rows[EvictionKey(fate.pod.key, fate.pod.uid, controller, 0)] = row
+                if fate.certain and fate.wait is None:
+                    self._never_wait.add((fate.pod.key, fate.pod.uid))
             elif not fate.spans:
                 self.held_until_ns[fate.pod.key, fate.pod.uid] = calm_ns
         for pods, nths in fates.together:

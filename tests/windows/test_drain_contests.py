@@ -233,6 +233,14 @@ def test_under_two_budgets_a_pod_goes_once_more_if_another_process_has_deleted_i
     assert not row(bounds, "web-0").certain
 
 
+def test_who_is_let_go_at_once_for_certain_waits_for_no_budget() -> None:
+    app = App("db", ["a1", "a1", "b1"], "StatefulSet", most=1, unready=[1])
+    bounds = proven(drained_cluster(app), drain("a1", at=0))
+    assert row(bounds, "db-1").certain
+    assert latest(bounds, "db-1") < 1
+    assert {key.pod for key in only_turn(bounds).waits} == {"default/db-0"}
+
+
 def test_a_pod_that_starts_may_be_asked_about_when_kubectl_comes() -> None:
     snapshot = drained_cluster(App("web", ["a1", "b1"], least=2))
     pods = tuple(
