@@ -52,7 +52,7 @@ def test_every_reality_of_many_worlds_keeps_to_the_wide_bounds(block: int) -> No
 
 
 # Whose exploration is not complete: kubelets that return, processes that start within a window, flapping.
-SAMPLED = (1064, 1066, 1072)
+SAMPLED = (1066, 1072, 1082, 1131)
 
 
 @pytest.mark.slow
