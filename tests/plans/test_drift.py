@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -65,6 +66,22 @@ def test_another_cluster_user_or_release_is_a_difference(part: str, value: str, 
     found = later(TAINTING, CLUSTER, TAINT, identity=replace(IDENTITY, **{part: value}))
     assert kinds(found) == [kind]
     assert found[0].acceptable == (value == "1.37.1")
+
+
+@pytest.mark.parametrize("kind", ["PodDisruptionBudget", "Lease"])
+def test_what_decides_and_cannot_be_read_any_more_is_a_difference_where_nothing_else_is(
+    kind: str,
+) -> None:
+    denied = replace(CLUSTER, denied=(kind,))
+    assert "partial" in kinds(later(TAINTING, denied, TAINT))
+    rest = partial(differences_of_rest, touched=(), stopped_ns=START_NS)
+    assert "partial" in kinds(later(TAINTING, denied, TAINT, compare=rest))
+    assert later(plan_of(denied, TAINT), denied, TAINT, compare=rest) == ()
+
+
+def test_what_decides_nothing_may_be_unread() -> None:
+    denied = replace(CLUSTER, denied=("EndpointSlice",))
+    assert later(TAINTING, denied, TAINT) == ()
 
 
 def test_another_name_of_the_same_server_is_none() -> None:
