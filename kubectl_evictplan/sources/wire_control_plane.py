@@ -1,7 +1,5 @@
 """What is read of objects that tell of the control plane, as decoder types; see ``wire``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -3,8 +3,6 @@
 Of affinity and spread only what is required is named: preferences are skipped as bytes.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 import msgspec

@@ -1,7 +1,5 @@
 """What every object read has, as a decoder type; see ``wire``."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from msgspec import Meta, Raw, Struct

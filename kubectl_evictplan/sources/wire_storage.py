@@ -1,7 +1,5 @@
 """Fields of volumes, claims and what attaches them, as ``wire`` reads them."""
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 from kubectl_evictplan.sources.wire_needs import (

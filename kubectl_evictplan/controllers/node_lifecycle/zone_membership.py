@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import InitVar, dataclass, field
 from types import MappingProxyType
 
 import msgspec
@@ -31,24 +30,26 @@ class ZoneCount(msgspec.Struct, frozen=True):
         return self.ready + self.not_ready
 
 
-@dataclass(eq=False)
 class ZoneMembership:
-    """Zones of nodes, and counted ready and not ready nodes per zone."""
+    """Zones of nodes, and counted ready and not ready nodes per zone.
 
-    _configuration: ControllerConfiguration
-    # Ready nodes of each zone that only count: nothing ever happens to them, and nobody asks for them.
-    bystanders: InitVar[Mapping[str, int]] = field(default=MappingProxyType({}))
-    # Nodes that count for several: see ``ClusterSnapshot.stand_ins``.
-    _stand_ins: Mapping[str, int] = field(default_factory=dict)
-    _zone_of_node: dict[str, str] = field(default_factory=dict)
-    _members: Counter[str] = field(default_factory=Counter)
-    # What each counted node contributed to its zone in its last evaluation: (zone, ready?).
-    _counted: dict[str, tuple[str, bool]] = field(default_factory=dict)
-    _counts: dict[str, list[int]] = field(default_factory=dict)
+    ``bystanders``: ready nodes of each zone that only count: nothing ever happens to them, and nobody asks for them.
+    ``stand_ins``: nodes that count for several, see ``ClusterSnapshot.stand_ins``.
+    """
 
-    def __post_init__(self, bystanders: Mapping[str, int]) -> None:
-        self._members.update(bystanders)
-        self._counts.update({zone: [number, 0] for zone, number in bystanders.items()})
+    def __init__(
+        self,
+        configuration: ControllerConfiguration,
+        bystanders: Mapping[str, int] = MappingProxyType({}),
+        stand_ins: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
+        self._configuration = configuration
+        self._stand_ins = stand_ins
+        self._zone_of_node: dict[str, str] = {}
+        self._members = Counter(bystanders)
+        # What each counted node contributed to its zone in its last evaluation: (zone, ready?).
+        self._counted: dict[str, tuple[str, bool]] = {}
+        self._counts = {zone: [number, 0] for zone, number in bystanders.items()}
 
     def zone_of(self, name: str) -> str:
         """Zone key of a node (the last known one of a deleted node)."""

@@ -7,8 +7,6 @@ an empty queue takes no token. What is skipped is therefore exactly what has no 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.cluster.timeline import NodeQueued, QueueOperation, Told
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
@@ -23,24 +21,33 @@ from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.topology import zone_display_name
 
 
-@dataclass(eq=False)
 class ZoneQueues:
     """The queues of all zones; a node is in the queue of its own."""
 
-    _state: ClusterState
-    _configuration: ControllerConfiguration
-    _timing: Timing
-    _zones: ZoneMembership
-    _passes: LoopGrid
-    _ticks: LoopGrid
     # Set by the controller: what a pass does with a node.
-    process: ActionFunc = field(init=False)
-    # The newest tick that had something to do; set when it begins.
-    ticked_ns: int | None = None
-    _queues: dict[str, RateLimitedTimedQueue] = field(default_factory=dict)
-    _call: ScheduledCall | None = None
-    # Nodes that wait or were served since they were last reachable: one timeline entry per wait.
-    _announced: dict[str, str] = field(default_factory=dict)
+    process: ActionFunc
+
+    def __init__(
+        self,
+        state: ClusterState,
+        configuration: ControllerConfiguration,
+        timing: Timing,
+        zones: ZoneMembership,
+        passes: LoopGrid,
+        ticks: LoopGrid,
+    ) -> None:
+        self._state = state
+        self._configuration = configuration
+        self._timing = timing
+        self._zones = zones
+        self._passes = passes
+        self._ticks = ticks
+        # The newest tick that had something to do; set when it begins.
+        self.ticked_ns: int | None = None
+        self._queues: dict[str, RateLimitedTimedQueue] = {}
+        self._call: ScheduledCall | None = None
+        # Nodes that wait or were served since they were last reachable: one timeline entry per wait.
+        self._announced: dict[str, str] = {}
 
     def latest_tick_ns(self) -> int:
         """Instant of the newest monitor tick that has begun."""
