@@ -13,10 +13,11 @@ from kubectl_evictplan.kube.disruption import (
     ALWAYS_ALLOW,
     can_ignore_budgets,
     is_behind,
+    is_stale,
     sync_fails,
 )
 from kubectl_evictplan.kube.drain_filters import OVERRIDES, Reason
-from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, PodDisruptionBudget
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.prediction.warnings.context import (
     PlainWarning,
     Statement,
@@ -192,7 +193,7 @@ def budget_without_status(context: WarningContext) -> Statements:
                 "the budget has no status: what it allows is computed from its pods and their owners",
                 [budget.key],
             )
-        elif _is_stale(budget):
+        elif is_stale(budget):
             yield Statement(
                 "the budget's status is older than its spec: evictions wait for the disruption "
                 "controller",
@@ -233,10 +234,6 @@ def budget_sync_fails(context: WarningContext) -> Statements:
                 "controller's sync fails and allows nothing, as long as that is so; minAvailable as a number works",
                 [budget.key],
             )
-
-
-def _is_stale(budget: PodDisruptionBudget) -> bool:
-    return (budget.observed_generation or 0) < (budget.generation or 0)
 
 
 replacement_may_be_drained = PlainWarning(
