@@ -109,7 +109,7 @@ class ReplicationControllers:
         if key is None or key[0] not in (*REPLACED_AT_ONCE, STATEFUL_SET):
             return None
         active = self._active.setdefault(key, set())
-        (active.add if _is_active(pod) else active.discard)(pod.key)
+        (active.add if pod.active else active.discard)(pod.key)
         self._templates.setdefault(key, pod)
         return key
 
@@ -222,7 +222,7 @@ def missing_pods(snapshot: ClusterSnapshot) -> dict[_OwnerKey, int]:
     for pod in snapshot.pods:
         key = owner_key(pod)
         if key is not None and key[0] in _SCALED_AT_ONCE:
-            active.setdefault(key, []).extend((pod,) if _is_active(pod) else ())
+            active.setdefault(key, []).extend((pod,) if pod.active else ())
     left_out, counted = snapshot.left_out or {}, snapshot.left_out is not None
     short = {
         key: missing
@@ -240,8 +240,3 @@ def missing_pods(snapshot: ClusterSnapshot) -> dict[_OwnerKey, int]:
         and (counted or all(map(index.matching, active[key])))
         and closed.why((key[1], key[0], key[2])) is None
     }
-
-
-def _is_active(pod: Pod) -> bool:
-    """``IsPodActive``."""
-    return pod.deletion_timestamp_ns is None and not pod.finished

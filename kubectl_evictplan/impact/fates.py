@@ -117,7 +117,7 @@ _OWN_FIELDS = len(Moving._fields)
 
 def is_counted(pod: Pod) -> bool:
     """Whether a pod counts as there at the start: Ready, not on its way out."""
-    return pod.ready == "True" and pod.deletion_timestamp_ns is None and not pod.finished
+    return pod.ready == "True" and pod.active
 
 
 def how_many_counted(pods: Iterable[Pod]) -> int:

@@ -166,7 +166,7 @@ def end_jobs(
             fate = fates.get(pod.key)
             if fate is not None:
                 fates[pod.key] = _ended(fate, end)
-            elif not pod.finished and pod.deletion_timestamp_ns is None:
+            elif pod.active:
                 others.append(Moving(pod.key, pod, owner, None))
                 fates[pod.key] = _ended(fate_of(others[-1], NodeLife(), NOBODY), end)
     return others

@@ -32,9 +32,8 @@ def not_wanted(
     """
     found = NotWanted(set(), set())
     for one in odd:
-        if one.pod.finished or one.pod.deletion_timestamp_ns is not None:
-            if _replaced_before(one.owner[1], one.pod, workloads.get(one.owner)):
-                found.surely.add(one.key)
+        if _replaced_before(one.owner[1], one.pod, workloads.get(one.owner)):
+            found.surely.add(one.key)
     for owner in owners if workloads else ():
         workload = workloads.get(owner)
         if workload is not None and workload.replicas is not None:
@@ -51,7 +50,7 @@ def _replaced_before(kind: str, pod: Pod, workload: Workload | None) -> bool:
     deleted pod only then.
     """
     if kind in AT_DELETION:
-        return pod.finished or pod.deletion_timestamp_ns is not None
+        return not pod.active
     if kind != "Job":
         return False
     waits = workload is None or workload.waits_for_ends
@@ -74,7 +73,7 @@ def _too_many(
         return [pod.key for pod in pods if pod.name not in wanted and pod.key in deletions], ()
     if kind not in AT_DELETION or len(pods) <= replicas:
         return (), ()
-    active = [pod for pod in pods if not pod.finished and pod.deletion_timestamp_ns is None]
+    active = [pod for pod in pods if pod.active]
     going = sorted(
         (not deletions[pod.key].certain, deletions[pod.key].when.latest_ns, pod.key)
         for pod in active

@@ -174,6 +174,11 @@ class Pod(msgspec.Struct, frozen=True):
         """Whether its containers have ended for good (``IsPodTerminal``)."""
         return self.phase in FINISHED_PHASES
 
+    @property
+    def active(self) -> bool:
+        """Whether its owner counts it: it neither terminates nor has finished (``IsPodActive``)."""
+        return self.deletion_timestamp_ns is None and not self.finished
+
     def controller(self) -> OwnerReference | None:
         """The managing owner (``GetControllerOf``), or None for a bare pod."""
         for reference in self.owner_references:

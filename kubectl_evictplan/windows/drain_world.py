@@ -125,7 +125,7 @@ def left_out(
     for pod in kept:
         if (key := owner_key(pod)) is not None:
             owners.add(key)
-            mine[key] += pod.deletion_timestamp_ns is None and not pod.finished
+            mine[key] += pod.active
     return {
         "/".join(key): number
         for key in sorted(owners)
@@ -200,11 +200,7 @@ def orphans(snapshot: ClusterSnapshot, pods: Iterable[Pod]) -> list[Pod]:
 
 def active_pods(snapshot: ClusterSnapshot) -> Counter[tuple[str, str, str] | None]:
     """Pods by owner that neither terminate nor are finished."""
-    return Counter(
-        owner_key(pod)
-        for pod in snapshot.pods
-        if pod.deletion_timestamp_ns is None and not pod.finished
-    )
+    return Counter(owner_key(pod) for pod in snapshot.pods if pod.active)
 
 
 def _active_anywhere(snapshot: ClusterSnapshot) -> Counter[tuple[str, str, str] | None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from kubectl_evictplan.cluster.timeline import DrainEnd
@@ -135,11 +134,9 @@ def budget_allows_nothing(context: WarningContext) -> Statements:
 
 def _missing_pods(snapshot: ClusterSnapshot) -> dict[tuple[str, str, str], int]:
     """By owner how many pods it lacks, and makes: at once, or a StatefulSet in order."""
-    active = Counter(
-        owner_key(pod)
-        for pod in snapshot.pods
-        if pod.deletion_timestamp_ns is None and not pod.finished
-    )
+    from kubectl_evictplan.windows.drain_world import active_pods
+
+    active = active_pods(snapshot)
     lacking = {
         key: one.replicas - active[key]
         for one in snapshot.workloads
