@@ -20,6 +20,7 @@ from kubectl_evictplan.cluster.kubelets import Kubelets
 from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, AboutPod, Causes, Timeline
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.pod_gc import is_terminated
 from kubectl_evictplan.controllers.taint_eviction import Decisions, TaintEviction
 from kubectl_evictplan.engine.event_queue import EventQueue, Priority
 from kubectl_evictplan.engine.timing import Timing
@@ -27,8 +28,6 @@ from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Node, Po
 from kubectl_evictplan.kube.taints import OUT_OF_SERVICE
 from kubectl_evictplan.scenarios.scenario import Scenario
 
-# Others end at their deletion, or someone else waits for their end.
-_PHASES_NOT_FINISHED = ("Pending", "Running", "Unknown")
 # No timer is longer.
 _FOR_EVER_NS = 2**63
 
@@ -46,7 +45,8 @@ def _may_follow(pod: Pod) -> bool:
         pod.deletion_timestamp_ns is None
         and not pod.finalizers
         and pod.termination_grace_period_seconds != 0
-        and pod.phase in _PHASES_NOT_FINISHED
+        # Others end at their deletion, or someone else waits for their end.
+        and not is_terminated(pod)
         and not pod.duplicate_env_or_port
     )
 

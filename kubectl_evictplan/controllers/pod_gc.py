@@ -19,11 +19,13 @@ from kubectl_evictplan.kube.taints import OUT_OF_SERVICE
 
 GC_CHECK_PERIOD_NS = 20_000_000_000
 QUARANTINE_TIME_NS = 40_000_000_000
+# All others count as terminated, also those that nobody knows.
+NOT_TERMINATED_PHASES = ("Pending", "Running", "Unknown")
 
 
 def is_terminated(pod: Pod) -> bool:
     """``isPodTerminated``."""
-    return pod.phase not in ("Pending", "Running", "Unknown")
+    return pod.phase not in NOT_TERMINATED_PHASES
 
 
 def terminated_excess(

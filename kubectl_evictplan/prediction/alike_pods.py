@@ -19,6 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.timeline import AboutPod
+from kubectl_evictplan.controllers.pod_gc import NOT_TERMINATED_PHASES
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.kube.taints import no_execute_taints
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint, Cordon, RemoveTaint
@@ -37,8 +38,6 @@ _Of = TypeVar("_Of")
 _Look = tuple[str, Hashable] | tuple[str, Hashable, int] | int
 
 _NONE: frozenset[str] = frozenset()
-# Others are looked at in the order of their names: see pod garbage collection.
-_PHASES_NOT_FINISHED = ("Pending", "Running", "Unknown")
 
 
 class SomePod(Struct, frozen=True, gc=False):
@@ -269,7 +268,8 @@ def _looks(snapshot: ClusterSnapshot, named: set[str]) -> Iterator[_Look]:
     kinds = map(numbers.__getitem__, _kinds_of(snapshot.pods))
     for alone, (pod, kind) in enumerate(zip(snapshot.pods, kinds, strict=True)):
         name = pod.node_name
-        if not name or pod.phase not in _PHASES_NOT_FINISHED or (named and pod.key in named):
+        # Pod garbage collection looks at terminated ones in the order of their names.
+        if not name or pod.phase not in NOT_TERMINATED_PHASES or (named and pod.key in named):
             yield alone
         elif name in tainted:
             yield name, kind, pod.creation_timestamp_ns

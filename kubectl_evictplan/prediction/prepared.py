@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns, renew_period_ns
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
+from kubectl_evictplan.controllers.pod_gc import NOT_TERMINATED_PHASES, is_terminated
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Lease, Node, Pod
 from kubectl_evictplan.kube.taints import needs_no_schedule_pass, no_execute_taints
 from kubectl_evictplan.prediction.workloads import WorkloadIndex
@@ -23,8 +24,6 @@ from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
 from kubectl_evictplan.windows.monitor_phase import with_visible_phase
 from kubectl_evictplan.windows.spent_tokens import may_have_taken_a_token
-
-_NOT_ENDED = ("Pending", "Running", "Unknown")
 
 
 class PreparedCluster:
@@ -47,7 +46,7 @@ class PreparedCluster:
                 on_node[pod.node_name] = [place]
             else:
                 there.append(place)
-            if pod.phase not in _NOT_ENDED:
+            if pod.phase not in NOT_TERMINATED_PHASES:
                 ended.append(place)
         self._moving = self._moving_nodes()
         self._zones = ZoneMembership(configuration)
@@ -129,7 +128,7 @@ class PreparedCluster:
     def too_many_terminated(self, scenario: Scenario) -> bool:
         """Whether garbage collection finds too many terminated pods, with those that the scenario creates."""
         created = (event.pod for event in scenario.events if event.pod is not None)
-        count = len(self._ended) + sum(pod.phase not in _NOT_ENDED for pod in created)
+        count = len(self._ended) + sum(map(is_terminated, created))
         return 0 < self._given.terminated_pod_gc_threshold < count
 
     def silence_class(self, name: str) -> Hashable | None:
