@@ -70,8 +70,7 @@ def followers_by_node(
     names = {node.name for node in snapshot.nodes if node.name in silent and _is_untainted(node)}
     if not names:
         return _NOBODY
-    named = {key for event in scenario.events for key in event.pods}
-    named.update(event.pod.key for event in scenario.events if event.pod is not None)
+    named = scenario.named_pods
     found: dict[str, list[Pod]] = {}
     for pod in snapshot.pods:
         name = pod.node_name

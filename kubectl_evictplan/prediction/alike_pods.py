@@ -100,7 +100,7 @@ class AlikePods:
         if scenario is None or drained_nodes(scenario):
             return self._each_alone()
         places: defaultdict[_Look, int] = defaultdict(count().__next__)
-        looks = _looks(self.snapshot, _named(scenario))
+        looks = _looks(self.snapshot, scenario.named_pods)
         lot_at = list(map(places.__getitem__, looks))
         return list(places), lot_at
 
@@ -253,15 +253,8 @@ class AlikePods:
         }
 
 
-def _named(scenario: Scenario) -> set[str]:
-    """Pods that the scenario names: each of them stands for itself."""
-    named = {key for event in scenario.events for key in event.pods}
-    named.update(event.pod.key for event in scenario.events if event.pod is not None)
-    return named
-
-
-def _looks(snapshot: ClusterSnapshot, named: set[str]) -> Iterator[_Look]:
-    """Yield for each pod what is equal for pods of its lot only."""
+def _looks(snapshot: ClusterSnapshot, named: Collection[str]) -> Iterator[_Look]:
+    """Yield for each pod what is equal for pods of its lot only; each of those ``named`` stands for itself."""
     # Timers that run at the start began with the pod, at the earliest.
     tainted = {node.name for node in snapshot.nodes if no_execute_taints(node.taints)}
     numbers: defaultdict[Hashable, int] = defaultdict(count().__next__)

@@ -226,6 +226,13 @@ class Scenario(msgspec.Struct, frozen=True):
         """Offset of the last instant that may be simulated."""
         return HORIZON_DEFAULT_MAX_NS if self.horizon_ns is None else self.horizon_ns
 
+    @property
+    def named_pods(self) -> frozenset[str]:
+        """Keys of the pods that its events act on or create: what happens to them need not happen to others like them."""
+        acted_on = (key for event in self.events for key in event.pods)
+        created = (event.pod.key for event in self.events if event.pod is not None)
+        return frozenset((*acted_on, *created))
+
 
 def start_problem(start_ns: int, snapshot: ClusterSnapshot) -> str:
     """Return why a scenario cannot start at this instant (epoch), or ""."""
