@@ -21,7 +21,7 @@ from kubectl_evictplan.kube.objects import (
     Taint,
     Toleration,
 )
-from kubectl_evictplan.prediction.grouped_evictions import plain
+from kubectl_evictplan.prediction.records import plain
 from kubectl_evictplan.scenarios.actions import ACTIONS
 from kubectl_evictplan.scenarios.field_types import Manifest, file_fields
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kubectl_evictplan.errors import mistake
 from kubectl_evictplan.plans.document import Plan
 from kubectl_evictplan.prediction import fingerprint as predictions
-from kubectl_evictplan.prediction.grouped_evictions import plain
+from kubectl_evictplan.prediction.records import plain
 
 PREFIX = "sha256:"
 # So many hexadecimal digits of a fingerprint are enough to name a plan.

@@ -9,7 +9,8 @@ import msgspec
 
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.eviction_json import EvictionTexts
-from kubectl_evictplan.prediction.grouped_evictions import Evictions, plain
+from kubectl_evictplan.prediction.grouped_evictions import Evictions
+from kubectl_evictplan.prediction.records import plain
 
 _encoder = msgspec.json.Encoder(order="deterministic", enc_hook=plain)
 _ROWS_AT_ONCE = 500

@@ -10,10 +10,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from kubectl_evictplan.kube.objects import Pod
-from kubectl_evictplan.prediction.records import Because, Eviction, Rows, plain
-
-# What encodes these rows belongs to them, wherever it is defined.
-__all__ = ["Chain", "EvictionGroup", "Evictions", "OneOfGroup", "PodNames", "SharedChain", "plain"]
+from kubectl_evictplan.prediction.records import Because, Eviction, Rows
 
 Chain = tuple[Because, ...]
 

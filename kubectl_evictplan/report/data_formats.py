@@ -16,7 +16,8 @@ import msgspec
 
 from kubectl_evictplan.display import visible
 from kubectl_evictplan.prediction.document import Prediction
-from kubectl_evictplan.prediction.grouped_evictions import Evictions, plain
+from kubectl_evictplan.prediction.grouped_evictions import Evictions
+from kubectl_evictplan.prediction.records import plain
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 

@@ -12,8 +12,9 @@ from typing import Any
 import msgspec
 
 from kubectl_evictplan.prediction.eviction_json import EvictionTexts, inside
-from kubectl_evictplan.prediction.grouped_evictions import Evictions, plain
+from kubectl_evictplan.prediction.grouped_evictions import Evictions
 from kubectl_evictplan.prediction.impact_document import Impact
+from kubectl_evictplan.prediction.records import plain
 from kubectl_evictplan.report.data_formats import parts, plain_values
 
 _encoder = msgspec.json.Encoder(order="deterministic", enc_hook=plain)

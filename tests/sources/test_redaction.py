@@ -29,8 +29,8 @@ from kubectl_evictplan.kube.objects import (
     Warning,
     Workload,
 )
-from kubectl_evictplan.prediction.grouped_evictions import plain
 from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.prediction.records import plain
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario
 from kubectl_evictplan.sources.files import load_files
 from kubectl_evictplan.sources.redaction import KEPT, RESOURCES, WISHES, pseudonyms, redact
