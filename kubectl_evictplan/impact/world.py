@@ -84,7 +84,6 @@ from kubectl_evictplan.kube.owners import (
 )
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.scenarios.scenario import Scenario
-from kubectl_evictplan.simulation.drain_parts import drained_nodes
 
 # Nobody makes pods of these anew, or only where they were.
 _NOT_PLACED = frozenset({"Pod", "Node", "DaemonSet"})
@@ -126,7 +125,6 @@ class World:
         self._owners = Owners(snapshot.workloads)
         self._closed = closed_owners(snapshot)
         self._times = ReplacementTimes(assumed)
-        self.drained = bool(drained_nodes(scenario))
         touched = touched_pods(snapshot, scenario, prediction.evictions, self.lives)
         tracked = job_controller_runs_in_the_end(configuration, scenario)
         others = jobs_managed_elsewhere(snapshot.workloads)
