@@ -19,7 +19,7 @@ def evicted_again(facts: Facts) -> Iterator[Item]:
         kind, _, owner = workload.partition("/")
         seconds = fate.deletion.tolerated_seconds
         again = f" every {seconds}s" if seconds is not None else ""
-        whole = f"{kind}/{namespace}/{owner}"
+        whole = owned(facts.world, fate.owner)
         node = fate.pod.node_name
         if kind == "DaemonSet":
             text = f"{workload} in {namespace} returns to {node} and is evicted again{again}"
