@@ -28,17 +28,17 @@ SHARED_MODES = frozenset({"ReadWriteMany", "ReadOnlyMany"})
 _ATTACHED = frozenset({"force-detach", "detach", "held"})
 _HOST_LABEL = "kubernetes.io/hostname"
 
-FORCE_DETACH, DETACH, NEVER_MOVES, LEFT_BEHIND, HELD, STILL_USED, SHARED, UNKNOWN = (
+FORCE_DETACH, DETACH, NEVER_MOVES, LEFT_BEHIND, HELD, STILL_USED, DELETED, SHARED, UNKNOWN = (
     "force-detach",
     "detach",
     "never-moves",
     "left-behind",
     "held",
     "still-used",
+    "deleted",
     "shared",
     "unknown",
 )
-DELETED = "deleted"
 
 
 class Hold(msgspec.Struct, frozen=True):

@@ -183,7 +183,8 @@ class VolumeImpact(Record):
 
     ``code``: force-detach (a silent node's: six minutes after the pod's end) | detach (after the pod's end) |
     never-moves (a disk of that node) | left-behind (a directory of that node, which the successor does not find) | held (the object of the old pod stays) | still-used (another pod uses it
-    too, so it perhaps, or surely, stays) | unknown (the claim is not in the input). Volumes that many nodes may use are not waited for and not told. ``free``: from when on it can be
+    too, so it perhaps, or surely, stays) | deleted (the claim is being deleted: it goes with the last pod that uses it) |
+    unknown (the claim is not in the input). Volumes that many nodes may use are not waited for and not told. ``free``: from when on it can be
     attached elsewhere.
     """
 

@@ -76,9 +76,9 @@ class Refusal(NamedTuple):
     nodes: int
 
 
-# With these nothing can be said.
 # The filters are asked by rules, or for needs, that are not known.
 ASKED_OTHERWISE = frozenset((Unknown.SCHEDULER, Unknown.REVISION))
+# With these nothing can be said.
 _NOT_TOLD = ASKED_OTHERWISE | {Unknown.NEEDS, Unknown.OFFERS}
 
 
