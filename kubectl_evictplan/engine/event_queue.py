@@ -138,9 +138,7 @@ class LoopGrid(msgspec.Struct):
 
     def before(self, at_ns: int) -> int | None:
         """Last run strictly before ``at_ns``; None when the loop had not started."""
-        begun_ns, step_ns = (self.first_ns, self.step_ns)
-        if self.later:
-            begun_ns, step_ns = self._stretch(at_ns - 1)
+        begun_ns, step_ns = self._stretch(at_ns - 1)
         run_ns = begun_ns + (at_ns - 1 - begun_ns) // step_ns * step_ns
         return run_ns if self.unbounded or run_ns >= self.first_ns else None
 

@@ -12,7 +12,6 @@ from kubectl_evictplan.prediction.impact_document import QuorumImpact
 
 # On pods; its value names the group ("true": the pod's owner does).
 LABEL = "evictplan.dev/quorum"
-_ETCD = "etcd"
 
 
 def quorum_impacts(world: World, named: Collection[str]) -> tuple[QuorumImpact, ...]:
@@ -68,4 +67,4 @@ def _impact(world: World, name: str, told_by: str, pods: list[Pod]) -> QuorumImp
 
 def _is_etcd(name: str) -> bool:
     """Whether one of the words of a name is etcd."""
-    return _ETCD in name.split("-")
+    return "etcd" in name.split("-")

@@ -232,9 +232,7 @@ def failure_action(workload: Workload, deletion: Deletion) -> str:
     return _UNKNOWN if workload.pod_failure_policy and not workload.failure_rules else "Count"
 
 
-def _daemon_set(
-    deletion: Deletion, life: NodeLife, *, returns: bool, surges: bool = False
-) -> Between:
+def _daemon_set(deletion: Deletion, life: NodeLife, *, returns: bool, surges: bool) -> Between:
     """``returns``: it surely does as soon as the old one is gone; ``surges``: it may do so before (``podsShouldBeOnNode``)."""
     if not life.deleted.never:
         return NEVER
