@@ -48,7 +48,7 @@ class Statement(NamedTuple):
 Statements = Iterator[Statement]
 
 
-class EvictedPods(msgspec.Struct, frozen=True, gc=False):
+class EvictedLot(msgspec.Struct, frozen=True, gc=False):
     """A lot of pods with at least one predicted DELETE; the earliest one counts. ``pod`` is one of them.
 
     ``owner`` is the kind of the managing owner, "" for bare pods. ``unusual``: finished, terminating, with
@@ -104,9 +104,9 @@ class WarningContext(msgspec.Struct, dict=True):
         self.horizon_ns = HORIZON_DEFAULT_MAX_NS if horizon_ns is None else horizon_ns
         self.events = [event for event in scenario.events if event.at_ns <= self.horizon_ns]
         self._created = [event.pod for event in self.events if event.pod is not None]
-        self.evicted = list(_evicted_pods(self.kinds, self._created))
+        self.evicted = list(_evicted_lots(self.kinds, self._created))
         # Evicted pods by the kind of their owner ("" for bare pods), and the few unusual ones.
-        self.evicted_by_owner: dict[str, list[EvictedPods]] = {}
+        self.evicted_by_owner: dict[str, list[EvictedLot]] = {}
         for evicted in self.evicted:
             self.evicted_by_owner.setdefault(evicted.owner, []).append(evicted)
         self.jobs_managed_elsewhere = jobs_managed_elsewhere(snapshot.workloads)
@@ -126,11 +126,11 @@ class WarningContext(msgspec.Struct, dict=True):
         there = [pod for pod in self.snapshot.pods if pod.node_name in self.affected]
         return there + self._created
 
-    def evicted_pods(self, evicted: Iterable[EvictedPods]) -> list[Pod]:
+    def evicted_pods(self, evicted: Iterable[EvictedLot]) -> list[Pod]:
         """Every single one of them."""
         return self.alike.pods_of(one.lot for one in evicted)
 
-    def evicted_keys(self, evicted: Iterable[EvictedPods]) -> list[str]:
+    def evicted_keys(self, evicted: Iterable[EvictedLot]) -> list[str]:
         """The "namespace/name" of every single one of them."""
         return self.pod_keys(one.lot for one in evicted)
 
@@ -213,7 +213,7 @@ class WarningContext(msgspec.Struct, dict=True):
         ]
 
 
-def _evicted_pods(kinds: Iterable[EvictedKind], created: Iterable[Pod]) -> Iterator[EvictedPods]:
+def _evicted_lots(kinds: Iterable[EvictedKind], created: Iterable[Pod]) -> Iterator[EvictedLot]:
     """Yield all evicted pods, given every eviction; of those that are no more than a name nothing can be said."""
     first: dict[str, EvictedKind] = {}
     for kind in kinds:
@@ -233,7 +233,7 @@ def _evicted_pods(kinds: Iterable[EvictedKind], created: Iterable[Pod]) -> Itera
         for lot in kind.lots or (Lot(-1, pod),):
             node = lot.pod.node_name if kind.lots else occurrence.node
             here = occurrence if node == occurrence.node else occurrence._replace(node=node)
-            yield EvictedPods(lot, pod, owner, kind.key.controller, here, unusual)
+            yield EvictedLot(lot, pod, owner, kind.key.controller, here, unusual)
 
 
 def _is_unusual(pod: Pod) -> bool:

@@ -17,7 +17,7 @@ from kubectl_evictplan.kube.taints import UNSCHEDULABLE
 from kubectl_evictplan.kube.tolerations import get_matching_tolerations
 from kubectl_evictplan.prediction.pod_ends import Stuck
 from kubectl_evictplan.prediction.warnings.context import (
-    EvictedPods,
+    EvictedLot,
     PlainWarning,
     Statement,
     Statements,
@@ -57,7 +57,7 @@ def disruption_budget_bypassed(context: WarningContext) -> Statements:
             )
 
 
-def _live(evicted: EvictedPods) -> bool:
+def _live(evicted: EvictedLot) -> bool:
     return not evicted.pod.finished
 
 
@@ -68,7 +68,7 @@ def _without_a_name(context: WarningContext) -> list[str]:
     return context.evicted_keys(evicted for evicted in owned if evicted.pod.key in stuck)
 
 
-def _may_return(context: WarningContext) -> Iterator[EvictedPods]:
+def _may_return(context: WarningContext) -> Iterator[EvictedLot]:
     """The scheduler treats a finite toleration as a toleration: round and round."""
     comparison = context.configuration.comparison_operators
     cordoned = {node.name for node in context.nodes if node.unschedulable}
@@ -89,7 +89,7 @@ def _may_return(context: WarningContext) -> Iterator[EvictedPods]:
                 yield evicted
 
 
-def _returns(context: WarningContext, evicted: EvictedPods) -> bool:
+def _returns(context: WarningContext, evicted: EvictedLot) -> bool:
     """``nodeShouldRunDaemonPod`` asks whether taints are tolerated, not for how long: it comes back to the node."""
     taints = context.taints_of.get(evicted.occurrence.node, ())
     comparison = context.configuration.comparison_operators
