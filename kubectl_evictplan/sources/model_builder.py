@@ -250,20 +250,19 @@ class ModelBuilder:
             if requests := in_order(self.requested(container.resources)):
                 yield ContainerRequests(sys.intern(container.name), requests)
 
-    def webhooks(self, decoded: wire_control_plane.WireWebhooks) -> list[PodWebhook]:
-        """Return those of a configuration that are asked about the deletion of pods, or must agree to their creation."""
-        return [
-            PodWebhook(
-                f"{decoded.metadata.name}/{webhook.name}",
-                _wishes(webhook.object_selector),
-                _wishes(webhook.namespace_selector),
-                of_deletion=deletes,
-                of_creation=creates,
-            )
-            for webhook in decoded.webhooks
-            if (deletes := _asks_about_pods(webhook, "DELETE"))
-            | (creates := _asks_about_pods(webhook, "CREATE") and webhook.failure_policy == "Fail")
-        ]
+    def webhooks(self, decoded: wire_control_plane.WireWebhooks) -> Iterator[PodWebhook]:
+        """Yield those of a configuration that are asked about the deletion of pods, or must agree to their creation."""
+        for webhook in decoded.webhooks:
+            deletes = _asks_about_pods(webhook, "DELETE")
+            creates = _asks_about_pods(webhook, "CREATE") and webhook.failure_policy == "Fail"
+            if deletes or creates:
+                yield PodWebhook(
+                    f"{decoded.metadata.name}/{webhook.name}",
+                    _wishes(webhook.object_selector),
+                    _wishes(webhook.namespace_selector),
+                    of_deletion=deletes,
+                    of_creation=creates,
+                )
 
     def budget(self, decoded: wire.WireBudget) -> PodDisruptionBudget:
         """Return the budget; policy/v1beta1 reads an empty selector as one that selects nothing."""
