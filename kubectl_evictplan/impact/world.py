@@ -9,8 +9,6 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from functools import cached_property, partial
 from operator import attrgetter, itemgetter
 
-from msgspec.structs import replace
-
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.job_tracking import job_controller_runs_in_the_end
 from kubectl_evictplan.controllers.replication import PARALLEL, STATEFUL_SET
@@ -80,7 +78,7 @@ from kubectl_evictplan.kube.owners import (
     MakesNone,
     available_after,
     closed_owners,
-    of_its_revision,
+    made_anew,
 )
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.scenarios.scenario import Scenario
@@ -206,21 +204,13 @@ class World:
         return placements_of(
             change,
             [
-                self._made_anew(pod, owner)
+                made_anew(pod, self.workloads.get(owner), self.by_owner.get(owner, ()))
                 if pod.resized is not None or owner[1] == STATEFUL_SET
                 else pod
                 for _, owner, pod, _ in replaced
             ],
             [since_ns for _, _, _, since_ns in replaced],
         )
-
-    def _made_anew(self, pod: Pod, owner: OwnerKey) -> Pod:
-        """The pod as its owner makes it: what was changed in place is as in the template again, and that may be another."""
-        known = self.workloads.get(owner)
-        if pod.resized is not None and pod.needs is not None and known is not None:
-            requests = pod.resized.anew(known.template)
-            pod = replace(pod, needs=replace(pod.needs, requests=requests))
-        return of_its_revision(pod, known, self.by_owner.get(owner, ()))
 
     def gates_of(self, owner: OwnerKey) -> tuple[str, ...]:
         """Names of the scheduling gates that the owner's template gives to successors, as far as it was read."""

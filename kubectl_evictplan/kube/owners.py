@@ -91,6 +91,14 @@ def ready_since_ns(pod: Pod) -> int | None:
 _REVISION = "controller-revision-hash"
 
 
+def made_anew(pod: Pod, owner: Workload | None, siblings: Iterable[Pod]) -> Pod:
+    """The pod as its owner makes it: what was changed in place is as in the template again, and that may be another."""
+    if pod.resized is not None and pod.needs is not None and owner is not None:
+        requests = pod.resized.anew(owner.template)
+        pod = replace(pod, needs=replace(pod.needs, requests=requests))
+    return of_its_revision(pod, owner, siblings)
+
+
 def of_its_revision(pod: Pod, owner: Workload | None, siblings: Iterable[Pod]) -> Pod:
     """The pod as its StatefulSet makes it anew, of a revision that need not be the pod's own.
 
