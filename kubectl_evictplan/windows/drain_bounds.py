@@ -103,7 +103,7 @@ class DrainBounds:
         self._known_budgets = world.budgets_listed and not world.budgets_denied
         plan = DrainPlan(world, scenario)
         self.left_alone = plan.left_alone()
-        self._calm_ns = plan.calm_ns if world.steady else 0
+        self._calm_ns = plan.calm_ns
         covered = CoveredPods(world, plan, ready, rules)
         elsewhere = Elsewhere(plan.taking_nodes(), world.snapshot.pods)
         recoveries = Recoveries(covered, elsewhere, rooms)
@@ -133,9 +133,7 @@ class DrainBounds:
         for turn in turns:
             fates = self._fates(turn, start[0])
             passing = fates.passing
-            calm_ns = turn.calm_ns
-            if fates.asked or turn.guests:
-                calm_ns = min(calm_ns, self._calm_ns)
+            calm_ns = self._calm_ns if fates.asked or turn.guests else turn.calm_ns
             self._note_pods(turn, start, fates, calm_ns, exact=exact)
             if passing is None or not _ends_before(calm_ns, start, passing):
                 course = _Course(process, event, start, codes)
@@ -161,7 +159,7 @@ class DrainBounds:
         for place, turn in enumerate(turns):
             contest = self._contests.of_turn(turn, low_ns)
             priced = self._contests.priced(before, contest, late_ns)
-            if not self._is_known(turn) or not self._is_calm(turn, priced.end_ns):
+            if not self._is_known(turn) or not self._is_calm(priced.end_ns):
                 for rest in turns[place:]:
                     self._rivals.lose(rest.pods, _controller(rest), low_ns)
                 return
@@ -183,10 +181,10 @@ class DrainBounds:
         known = turn.listed and (turn.known or not turn.refused)
         return known and self._knows_budgets_of(turn)
 
-    def _is_calm(self, turn: PlannedTurn, end_ns: int | None) -> bool:
+    def _is_calm(self, end_ns: int | None) -> bool:
         """Whether kubectl is through with the node before anything else happens."""
-        calm_ns = min(turn.calm_ns, self._calm_ns)
-        return calm_ns >= HORIZON_DEFAULT_MAX_NS or (end_ns is not None and end_ns < calm_ns)
+        for_ever = self._calm_ns >= HORIZON_DEFAULT_MAX_NS
+        return for_ever or (end_ns is not None and end_ns < self._calm_ns)
 
     def _note_contest(
         self, turn: PlannedTurn, low_ns: int, contest: Contest, priced: Priced
@@ -208,7 +206,7 @@ class DrainBounds:
                 task.pod, rival
             )
         for pod in contest.held:
-            self.held_until_ns[pod.key, pod.uid] = min(turn.calm_ns, self._calm_ns)
+            self.held_until_ns[pod.key, pod.uid] = self._calm_ns
         end = None
         if contest.reasons != _NEVER:
             end = Within(low_ns + contest.earliest_ns, priced.end_ns)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE, DrainEnd
 from kubectl_evictplan.kube.finalizers import lasting_finalizers
 from kubectl_evictplan.kube.objects import Pod
+from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS
 from kubectl_evictplan.windows.drain_covered import CoveredPods
 from kubectl_evictplan.windows.drain_delays import skipped_after
 from kubectl_evictplan.windows.drain_instants import NodeDrain
@@ -43,13 +44,15 @@ class SureDrains:
         self._covered = covered
         self._progress = progress
         self._known_budgets = known_budgets
-        for process, turns in enumerate(plan.processes):
-            self._follow(process, turns)
+        # Nothing else happens to any node or pod, ever.
+        if plan.calm_ns >= HORIZON_DEFAULT_MAX_NS:
+            for process, turns in enumerate(plan.processes):
+                self._follow(process, turns)
 
     def _follow(self, process: int, turns: Sequence[PlannedTurn]) -> None:
         told = True
         for turn in turns:
-            if not turn.listed or not turn.calm_for_ever:
+            if not turn.listed:
                 return
             end = self._end(turn)
             if end is not None:

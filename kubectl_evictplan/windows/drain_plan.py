@@ -54,8 +54,7 @@ class PlannedTurn(NamedTuple):
     ``guests`` are pods that may be made there by then; ``leaving`` terminate since before the start, may be gone
     before kubectl looks, and are evicted once more if not. ``refused``: kubectl evicts nobody. ``listed``: all
     that is certain, and the node's kubelet lives; ``known``: and no other process comes to the node. ``sole_controller``:
-    nor in another way, ``others`` are the flags of those that do. ``calm_ns``: until then nothing else happens to the node or its pods, ``calm_for_ever``: to no
-    node or pod, ever.
+    nor in another way, ``others`` are the flags of those that do. ``calm_ns``: until then nothing else happens to the node or its pods.
     """
 
     drain: NodeDrain
@@ -69,7 +68,6 @@ class PlannedTurn(NamedTuple):
     sole_controller: bool
     others: tuple[DrainOptions, ...]
     calm_ns: int
-    calm_for_ever: bool
 
     @property
     def everybody(self) -> tuple[Pod, ...]:
@@ -96,7 +94,8 @@ class DrainPlan:
         self.refilled = self.incomplete | _left_by_some(world) | {*missing_pods(world.snapshot)}
         self.refilled |= _owners_of(orphans(world.snapshot, world.snapshot.pods))
         # Until then nothing happens in the cluster but drains and what follows from them.
-        self.calm_ns = _first_ns(one for one in scenario.events if not one.unschedulable)
+        events = (one for one in scenario.events if not one.unschedulable)
+        self.calm_ns = _first_ns(events) if world.steady else 0
         self.processes = [
             [self._turn(process, place) for place in range(len(event.nodes))]
             for process, event in enumerate(self.drains)
@@ -123,7 +122,6 @@ class DrainPlan:
             listed = refused or not may_refuse
         if refused:
             evicted = guests = leaving = ()
-        calm = self._world.steady and self.calm_ns >= HORIZON_DEFAULT_MAX_NS
         others = [one for one in self.drains if name in one.nodes]
         return PlannedTurn(
             NodeDrain(process, place, name),
@@ -137,7 +135,6 @@ class DrainPlan:
             len({one.disable_eviction for one in others}) == 1,
             tuple(one.options for one in others if one is not event),
             self._calm_ns(name),
-            calm,
         )
 
     def _found(self, pods: Iterable[Pod], options: DrainOptions) -> tuple[bool, tuple[Pod, ...]]:
@@ -181,7 +178,7 @@ class DrainPlan:
         cordoned = replace(node, unschedulable=True)
         early = self._may_be_first(process) if not node.unschedulable else ()
         event = self.drains[process]
-        calm = world.steady and event.latest_ns + _cordoning_ns(event) < self.calm_ns
+        calm = event.latest_ns + _cordoning_ns(event) < self.calm_ns
         coming: set[tuple[str, str, str] | None] = set()
         labels: dict[tuple[str, str, str] | None, list[Mapping[str, str]]] = {}
         for pod in world.snapshot.pods:
