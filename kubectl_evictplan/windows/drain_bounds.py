@@ -15,7 +15,7 @@ from typing import NamedTuple
 from kubectl_evictplan.cluster.placement import Elsewhere
 from kubectl_evictplan.cluster.readiness import ReadyTimes
 from kubectl_evictplan.cluster.rooms import Rooms
-from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE, DrainEnd
+from kubectl_evictplan.cluster.timeline import DrainEnd
 from kubectl_evictplan.engine.drain_timing import Latency, range_ns
 from kubectl_evictplan.kube.disruption import EvictionRules
 from kubectl_evictplan.scenarios.actions.drain import Drain
@@ -119,9 +119,8 @@ class DrainBounds:
             self.rows.setdefault(key, row)
         # Where one process deletes a pod that another one has deleted, or what was made in its stead.
         self.again = self._rivals.again()
-        every = [turn for turns in plan.processes for turn in turns]
         # Nothing that is told of drains has to be drawn.
-        self.complete = world.quiet and all(map(self._is_proven, every))
+        self.complete = world.quiet and all(map(self._is_proven, plan.turns))
 
     def _follow(self, process: int, event: Drain, turns: Sequence[PlannedTurn]) -> None:
         """One process, node after node, as long as it is certain when it comes to the next."""
@@ -159,9 +158,11 @@ class DrainBounds:
         for place, turn in enumerate(turns):
             contest = self._contests.of_turn(turn, low_ns)
             priced = self._contests.priced(before, contest, late_ns)
-            if not self._is_known(turn) or not self._is_calm(priced.end_ns):
+            # Nobody but budgets keeps it waiting.
+            known = turn.surely_found and self._knows_budgets_of(turn)
+            if not known or not self._is_calm(priced.end_ns):
                 for rest in turns[place:]:
-                    self._rivals.lose(rest.pods, _controller(rest), low_ns)
+                    self._rivals.lose(rest.pods, rest.controller, low_ns)
                 return
             self._note_contest(turn, low_ns, contest, priced)
             codes = _codes(codes, contest.reasons)
@@ -175,11 +176,6 @@ class DrainBounds:
                 until_ns = contest.until_ns
                 late_ns = None if until_ns is None else late_ns + until_ns + pause[1]
         self.exit_codes[course.process] = codes
-
-    def _is_known(self, turn: PlannedTurn) -> bool:
-        """Whether it is certain whom kubectl may find there, and that nobody but budgets keeps it waiting."""
-        known = turn.listed and (turn.known or not turn.refused)
-        return known and self._knows_budgets_of(turn)
 
     def _is_calm(self, end_ns: int | None) -> bool:
         """Whether kubectl is through with the node before anything else happens."""
@@ -196,7 +192,7 @@ class DrainBounds:
                 continue
             gone = pod_delays(task.pod, turn.options).gone
             rival = Rival(
-                _controller(turn),
+                turn.controller,
                 earliest_ns,
                 latest_ns,
                 task.goes and latest_ns is not None,
@@ -295,11 +291,10 @@ class DrainBounds:
         self, turn: PlannedTurn, start: Range, fates: TurnFates, calm_ns: int, *, exact: bool
     ) -> None:
         """Whatever is over before anything else happens."""
-        controller = _controller(turn)
         for fate in fates.pods:
             if fate.spans and start[1] + fate.spans[-1][1] < calm_ns:
                 row = _row(fate, start, calm_ns, exact=exact and fate.exact)
-                self.rows[EvictionKey(fate.pod.key, fate.pod.uid, controller, 0)] = row
+                self.rows[EvictionKey(fate.pod.key, fate.pod.uid, turn.controller, 0)] = row
                 if fate.certain and fate.wait is None:
                     self._never_wait.add((fate.pod.key, fate.pod.uid))
             elif not fate.spans:
@@ -321,7 +316,7 @@ class DrainBounds:
         end = None if None in passing.reasons else Within(*plus(start, passing.until))
         for pod in turn.guests:
             latest_ns = None if end is None else end.latest_ns
-            rival = Rival(_controller(turn), start[0], latest_ns, goes=False, gone=None)
+            rival = Rival(turn.controller, start[0], latest_ns, goes=False, gone=None)
             self._rivals.add_replacement(pod, rival)
         self.turns[turn.drain] = TurnBounds(
             Within(*start), end, passing.reasons, waits, fates.whole
@@ -350,11 +345,6 @@ def _wait_from(start: Range, wait: Wait) -> Wait:
         until = Within(start[0] + until.earliest_ns, latest_ns)
     by_ns = None if wait.by_ns is None else start[1] + wait.by_ns
     return wait._replace(from_ns=start[0] + wait.from_ns, until=until, by_ns=by_ns)
-
-
-def _controller(turn: PlannedTurn) -> str:
-    """Who deletes the pods of a node."""
-    return KUBECTL_DELETE if turn.options.disable_eviction else EVICTION_API
 
 
 def _codes(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE, DrainEnd
+from kubectl_evictplan.cluster.timeline import DrainEnd
 from kubectl_evictplan.kube.finalizers import lasting_finalizers
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS
@@ -78,9 +78,7 @@ class SureDrains:
         ends = [self._end_of(pod, turn) for pod in turn.pods]
         for pod, end in zip(turn.pods, ends, strict=True):
             if end is DrainEnd.DRAINED and turn.sole_controller:
-                by_delete = turn.options.disable_eviction
-                controller = KUBECTL_DELETE if by_delete else EVICTION_API
-                self.evicted.add(EvictionKey(pod.key, pod.uid, controller, 0))
+                self.evicted.add(EvictionKey(pod.key, pod.uid, turn.controller, 0))
         guests = [self._end_of(pod, turn) for pod in turn.guests]
         skipped = skipped_after(turn.options) is not None
         gone = skipped or not any(lasting_finalizers(pod) for pod in (*turn.pods, *turn.guests))

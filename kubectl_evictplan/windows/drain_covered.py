@@ -59,7 +59,7 @@ class CoveredPods:
         self._asking: dict[int, list[tuple[PlannedTurn, Pod]]] = {}
         self.drained: list[Pod] = []
         self.drained_keys: Counter[str] = Counter()
-        for turn in (turn for turns in plan.processes for turn in turns):
+        for turn in plan.turns:
             for pod in (*turn.pods, *turn.guests):
                 self.drained.append(pod)
                 self.drained_keys[pod.key] += 1

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.kubelets import OVERDUE_NS
 from kubectl_evictplan.cluster.placement import lets_in
+from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE
 from kubectl_evictplan.controllers.replication import (
     REPLACED_AT_ONCE,
     STATEFUL_SET,
@@ -74,6 +75,16 @@ class PlannedTurn(NamedTuple):
         """Whoever kubectl may ask for."""
         return *self.pods, *self.guests, *(one.pod for one in self.leaving)
 
+    @property
+    def controller(self) -> str:
+        """Who deletes them."""
+        return KUBECTL_DELETE if self.options.disable_eviction else EVICTION_API
+
+    @property
+    def surely_found(self) -> bool:
+        """Whether it is certain whom kubectl may find there: no other process takes away why it refuses the node."""
+        return self.listed and (self.known or not self.refused)
+
 
 class DrainPlan:
     """Every turn of every process. Of nodes that more than one of them comes to nothing is known."""
@@ -100,6 +111,8 @@ class DrainPlan:
             [self._turn(process, place) for place in range(len(event.nodes))]
             for process, event in enumerate(self.drains)
         ]
+        # Of all processes.
+        self.turns = [turn for turns in self.processes for turn in turns]
 
     def _turn(self, process: int, place: int) -> PlannedTurn:
         event = self.drains[process]
@@ -217,9 +230,9 @@ class DrainPlan:
 
     def left_alone(self) -> frozenset[tuple[str, str]]:
         """(pod, uid) on drained nodes that no process evicts, whatever happens: passed over, or the node is refused."""
-        every = [turn for turns in self.processes for turn in turns]
-        evicted = {pod.key for turn in every for pod in turn.pods}
-        perhaps = {turn.drain.node for turn in every if turn.refused and not self._stays_so(turn)}
+        evicted = {pod.key for turn in self.turns for pod in turn.pods}
+        refused = [turn for turn in self.turns if turn.refused]
+        perhaps = {turn.drain.node for turn in refused if not self._stays_so(turn)}
         return frozenset(
             (pod.key, pod.uid)
             for name in self._times

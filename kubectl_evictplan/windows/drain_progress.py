@@ -53,12 +53,9 @@ class Progress:
     def __init__(self, covered: CoveredPods, recoveries: Recoveries, plan: DrainPlan) -> None:
         self._covered = covered
         self._recoveries = recoveries
-        self._tasks = [
-            (turn, pod) for turns in plan.processes for turn in turns for pod in turn.everybody
-        ]
-        every = [turn for turns in plan.processes for turn in turns]
+        self._tasks = [(turn, pod) for turn in plan.turns for pod in turn.everybody]
         # Who else may ask is known of all nodes.
-        self._known = all(turn.listed and (turn.known or not turn.refused) for turn in every)
+        self._known = all(turn.surely_found for turn in plan.turns)
         self.asking = cache(self._asking)
         self.opens_again = cache(self._opens_again)
         self.is_closed = cache(self._is_closed)
