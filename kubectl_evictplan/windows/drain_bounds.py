@@ -68,15 +68,6 @@ class TurnBounds(NamedTuple):
     whole: bool
 
 
-class _Course(NamedTuple):
-    """How far one process was followed: when it begins with the next node, and its exit codes so far."""
-
-    process: int
-    event: Drain
-    start: Range
-    codes: frozenset[int | None]
-
-
 class DrainBounds:
     """Of all processes of ``kubectl drain`` in one scenario; what is missing is not proven."""
 
@@ -135,8 +126,7 @@ class DrainBounds:
             calm_ns = self._calm_ns if fates.asked or turn.guests else turn.calm_ns
             self._note_pods(turn, start, fates, calm_ns, exact=exact)
             if passing is None or not _ends_before(calm_ns, start, passing):
-                course = _Course(process, event, start, codes)
-                self._follow_widely(course, turns[turn.drain.place :])
+                self._follow_widely(start, codes, turns[turn.drain.place :])
                 return
             self._note_turn(turn, start, fates, passing)
             exact = exact and fates.exact
@@ -145,15 +135,15 @@ class DrainBounds:
                 codes = _NEVER
                 self.never_begun.update(one.drain for one in turns[turn.drain.place + 1 :])
                 break
-            start = self._next_start(start, event, fates, passing)
+            start = self._next_start(turn, start, fates, passing)
         self.exit_codes[process] = codes
 
-    def _follow_widely(self, course: _Course, turns: Sequence[PlannedTurn]) -> None:
-        """The rest of a process, where it is not certain who is let through first."""
-        event, codes = course.event, course.codes
-        pause = plus((event.settle_ns, event.settle_ns), takes(Latency.LIST_PODS))
-        low_ns, high_ns = course.start
-        late_ns: int | None = high_ns
+    def _follow_widely(
+        self, start: Range, codes: frozenset[int | None], turns: Sequence[PlannedTurn]
+    ) -> None:
+        """The rest of a process, where it is not certain who is let through first; ``codes`` are its exit codes so far."""
+        low_ns = start[0]
+        late_ns: int | None = start[1]
         before: list[Contest] = []
         for place, turn in enumerate(turns):
             contest = self._contests.of_turn(turn, low_ns)
@@ -171,11 +161,12 @@ class DrainBounds:
                 codes = _NEVER
                 break
             before.append(contest)
+            pause = _pause(turn)
             low_ns += contest.earliest_ns + pause[0]
             if late_ns is not None:
                 until_ns = contest.until_ns
                 late_ns = None if until_ns is None else late_ns + until_ns + pause[1]
-        self.exit_codes[course.process] = codes
+        self.exit_codes[turns[0].drain.process] = codes
 
     def _is_calm(self, end_ns: int | None) -> bool:
         """Whether kubectl is through with the node before anything else happens."""
@@ -277,9 +268,11 @@ class DrainBounds:
         never_asked = self._covered.is_never_asked_about
         return self._known_budgets or all(map(never_asked, turn.everybody))
 
-    def _next_start(self, start: Range, event: Drain, fates: TurnFates, passing: Passing) -> Range:
+    def _next_start(
+        self, turn: PlannedTurn, start: Range, fates: TurnFates, passing: Passing
+    ) -> Range:
         """When kubectl comes to the next node; the accounts are those of that moment then."""
-        pause = plus((event.settle_ns, event.settle_ns), takes(Latency.LIST_PODS))
+        pause = _pause(turn)
         took = plus(passing.until, pause)
         if DrainEnd.TIMEOUT in passing.reasons:
             # How many were evicted is not certain.
@@ -321,6 +314,12 @@ class DrainBounds:
         self.turns[turn.drain] = TurnBounds(
             Within(*start), end, passing.reasons, waits, fates.whole
         )
+
+
+def _pause(turn: PlannedTurn) -> Range:
+    """From the end with a node to the begin with the next one."""
+    settle_ns = turn.options.settle_ns
+    return plus((settle_ns, settle_ns), takes(Latency.LIST_PODS))
 
 
 def _ends_before(calm_ns: int, start: Range, passing: Passing) -> bool:
