@@ -15,13 +15,13 @@ from kubectl_evictplan.windows.drain_bounds import DrainBounds, TurnBounds
 from kubectl_evictplan.windows.drain_instants import NodeDrain, Within
 from kubectl_evictplan.windows.drain_outcomes import DrainGathered, DrainOutcome
 from kubectl_evictplan.windows.drain_rivals import RowBounds
+from kubectl_evictplan.windows.drain_turn_bounds import FOR_EVER
 from kubectl_evictplan.windows.drain_waits import Wait, WaitKey
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
 from kubectl_evictplan.windows.unknowns.of_drains import DrainLatencies
 
 _DRAWN = frozenset((DrainLatencies.name,))
-# Of kubectl that never exits, and where it is not proven how.
-_NEVER: frozenset[DrainEnd | None] = frozenset((None,))
+# Where it is not proven how kubectl exits; None: it never does.
 _ANY_EXIT: frozenset[int | None] = frozenset((0, 1, None))
 
 
@@ -83,7 +83,7 @@ class DrainAnswers:
         if turn is not None:
             told = _as_proven(drawn, turn, end)
         elif drain in bounds.never_begun:
-            told = drawn._replace(start=None, end=None, reasons=_NEVER, waits={}, proven=True)
+            told = drawn._replace(start=None, end=None, reasons=FOR_EVER, waits={}, proven=True)
         elif end is not None:
             waits = _possible(drawn.waits)
             told = drawn._replace(reasons=frozenset((end,)), waits=waits, proven=True)

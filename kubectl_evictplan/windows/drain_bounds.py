@@ -40,6 +40,7 @@ from kubectl_evictplan.windows.drain_rivals import Rival, Rivals, RowBounds
 from kubectl_evictplan.windows.drain_turn_bounds import (
     EVICTED,
     FAILED,
+    FOR_EVER,
     NEVER,
     TIMED_OUT,
     Passing,
@@ -51,8 +52,6 @@ from kubectl_evictplan.windows.drain_waits import Wait, WaitKey
 from kubectl_evictplan.windows.drain_world import DrainWorld
 from kubectl_evictplan.windows.line_windows import disjoint_outcomes
 from kubectl_evictplan.windows.outcome import EvictionKey
-
-_NEVER: frozenset[None] = frozenset((None,))
 
 
 class TurnBounds(NamedTuple):
@@ -131,8 +130,7 @@ class DrainBounds:
             self._note_turn(turn, start, fates, passing)
             exact = exact and fates.exact
             codes = _codes(codes, passing.reasons)
-            if passing.reasons == {None}:
-                codes = _NEVER
+            if passing.reasons == FOR_EVER:
                 self.never_begun.update(one.drain for one in turns[turn.drain.place + 1 :])
                 break
             start = self._next_start(turn, start, fates, passing)
@@ -156,9 +154,8 @@ class DrainBounds:
                 return
             self._note_contest(turn, low_ns, contest, priced)
             codes = _codes(codes, contest.reasons)
-            if contest.reasons == _NEVER:
+            if contest.reasons == FOR_EVER:
                 self.never_begun.update(one.drain for one in turns[place + 1 :])
-                codes = _NEVER
                 break
             before.append(contest)
             pause = _pause(turn)
@@ -195,13 +192,13 @@ class DrainBounds:
         for pod in contest.held:
             self.held_until_ns[pod.key, pod.uid] = self._calm_ns
         end = None
-        if contest.reasons != _NEVER:
+        if contest.reasons != FOR_EVER:
             end = Within(low_ns + contest.earliest_ns, priced.end_ns)
         waits = dict(self._waits(turn, low_ns, contest, priced))
         start = Within(low_ns, priced.start_ns)
         reasons = contest.reasons
         if not self._comes_to(turn, priced):
-            reasons |= _NEVER
+            reasons |= FOR_EVER
         self.turns[turn.drain] = TurnBounds(start, end, reasons, waits, whole=False)
 
     def _comes_to(self, turn: PlannedTurn, priced: Priced) -> bool:

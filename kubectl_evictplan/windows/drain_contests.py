@@ -32,16 +32,12 @@ from kubectl_evictplan.windows.drain_delays import (
 )
 from kubectl_evictplan.windows.drain_plan import Leaving, PlannedTurn
 from kubectl_evictplan.windows.drain_progress import Progress
-from kubectl_evictplan.windows.drain_turn_bounds import TIMEOUT_MIN_NS
+from kubectl_evictplan.windows.drain_turn_bounds import FOR_EVER, TIMEOUT_MIN_NS
 
 # A request that was sent in time may lose to other writes of its budget so often.
 _HELD_UP_NS = (TRIES_MAX - 1) * CONFLICT[1]
 # From a look that is a little too early to the next one.
 _LOOKS_NS = takes(Latency.FIRST_POLL)[1] + SECOND_NS
-
-
-# How a drain ends that never does.
-_FOR_EVER: frozenset[DrainEnd | None] = frozenset((None,))
 
 
 class Task(NamedTuple):
@@ -165,7 +161,7 @@ class Contests:
         )
         if turn.options.timeout_ns:
             return self._in_time(found, turn)
-        return found._replace(until_ns=None, reasons=_FOR_EVER) if held else found
+        return found._replace(until_ns=None, reasons=FOR_EVER) if held else found
 
     def _is_held(self, pod: Pod, turn: PlannedTurn) -> bool:
         """Whether kubectl asks for it in vain, for ever, and nobody deletes it in another way."""

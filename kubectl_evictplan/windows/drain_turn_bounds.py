@@ -70,6 +70,8 @@ class TurnFates(NamedTuple):
     exact: bool
 
 
+# How a drain ends that never does.
+FOR_EVER: frozenset[DrainEnd | None] = frozenset((None,))
 _DRAINED = frozenset((DrainEnd.DRAINED,))
 _NOTHING_TO_DO = Passing(AT_ONCE, _DRAINED)
 
@@ -230,7 +232,7 @@ class _Evicting:
         if certain:
             return
         if up is None:
-            yield Passing(AT_ONCE, frozenset((None,)))
+            yield Passing(AT_ONCE, FOR_EVER)
         else:
             timeout = frozenset((DrainEnd.TIMEOUT,))
             some = len(found) == len(pods)
@@ -270,7 +272,7 @@ def _passing(pod: Pod, evicted: Range, options: DrainOptions) -> Passing | None:
             return None
         if timeout_ns:
             return Passing((timeout_ns, timeout_ns), frozenset((DrainEnd.TIMEOUT,)))
-        return Passing(AT_ONCE, frozenset((None,)))
+        return Passing(AT_ONCE, FOR_EVER)
     return _until(plus(evicted, known), timeout_ns)
 
 
@@ -288,8 +290,8 @@ def _all_of(passings: Sequence[Passing | None]) -> Passing | None:
     if not passings:
         return _NOTHING_TO_DO
     known = [one for one in passings if one is not None]
-    if any(one.reasons == {None} for one in known):
-        return Passing(AT_ONCE, frozenset((None,)))
+    if any(one.reasons == FOR_EVER for one in known):
+        return Passing(AT_ONCE, FOR_EVER)
     if len(known) < len(passings) or any(None in one.reasons for one in known):
         return None
     until = max(one.until[0] for one in known), max(one.until[1] for one in known)
