@@ -179,16 +179,9 @@ class DrainBounds:
                 # kubectl gives up before.
                 continue
             gone = pod_delays(task.pod, turn.options).gone
-            rival = Rival(
-                turn.controller,
-                earliest_ns,
-                latest_ns,
-                task.goes and latest_ns is not None,
-                gone,
-            )
-            (self._rivals.add_replacement if task.replacement else self._rivals.add)(
-                task.pod, rival
-            )
+            rival = Rival(turn.controller, earliest_ns, latest_ns, task.goes, gone)
+            add = self._rivals.add_replacement if task.replacement else self._rivals.add
+            add(task.pod, rival)
         for pod in contest.held:
             self.held_until_ns[pod.key, pod.uid] = self._calm_ns
         end = None

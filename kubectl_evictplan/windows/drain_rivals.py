@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from kubectl_evictplan.kube.objects import Pod
@@ -63,8 +63,7 @@ class Rivals:
         """The first deletion of each pod by each controller, where there is a latest instant."""
         for (key, uid), (pod, rivals) in self._of_pod.items():
             by_ns = _first_by_ns(rivals)
-            for controller in sorted({one.controller for one in rivals}):
-                own = [one for one in rivals if one.controller == controller]
+            for controller, own in _by_controller(rivals):
                 alone = len(own) == len(rivals)
                 latest_ns = by_ns if alone and by_ns is not None else _latest_ns(own, rivals)
                 if latest_ns is not None:
@@ -77,21 +76,23 @@ class Rivals:
         """By (pod, uid, controller), where the controller deletes it more often than once; uid "": whoever was made in its stead."""
         found: dict[tuple[str, str, str], Span] = {}
         for (key, uid), (_, rivals) in self._of_pod.items():
-            for controller in {one.controller for one in rivals}:
-                own = sorted(one.earliest_ns for one in rivals if one.controller == controller)
-                latest_ns = _latest_ns(
-                    [one for one in rivals if one.controller == controller], rivals
-                )
+            for controller, own in _by_controller(rivals):
+                latest_ns = _latest_ns(own, rivals)
                 if len(own) > 1 and latest_ns is not None:
-                    found[key, uid, controller] = own[1], latest_ns
+                    second_ns = sorted(one.earliest_ns for one in own)[1]
+                    found[key, uid, controller] = second_ns, latest_ns
         for key, rivals in self._of_name.items() if self._known else ():
-            for controller in {one.controller for one in rivals}:
-                own_ns = [one.earliest_ns for one in rivals if one.controller == controller]
-                latest = [one.latest_ns for one in rivals if one.controller == controller]
-                known = [ns for ns in latest if ns is not None]
-                if len(known) == len(latest):
-                    found[key, "", controller] = min(own_ns), max(known)
+            for controller, own in _by_controller(rivals):
+                latest_ns = _last_ns(own)
+                if latest_ns is not None:
+                    earliest_ns = min(one.earliest_ns for one in own)
+                    found[key, "", controller] = earliest_ns, latest_ns
         return found
+
+
+def _by_controller(rivals: Sequence[Rival]) -> Iterator[tuple[str, Sequence[Rival]]]:
+    for controller in sorted({one.controller for one in rivals}):
+        yield controller, [one for one in rivals if one.controller == controller]
 
 
 def _first_by_ns(rivals: Iterable[Rival]) -> int | None:
@@ -101,11 +102,15 @@ def _first_by_ns(rivals: Iterable[Rival]) -> int | None:
     )
 
 
-def _latest_ns(own: Iterable[Rival], rivals: Iterable[Rival]) -> int | None:
+def _last_ns(rivals: Sequence[Rival]) -> int | None:
+    """The latest of their instants; None: perhaps there is none."""
+    known = [one.latest_ns for one in rivals if one.latest_ns is not None]
+    return max(known) if len(known) == len(rivals) else None
+
+
+def _latest_ns(own: Sequence[Rival], rivals: Sequence[Rival]) -> int | None:
     """When the last of one's own deletions is at the latest: it needs its time, and an object."""
-    latest = [one.latest_ns for one in own]
-    known = [ns for ns in latest if ns is not None]
-    most_ns = max(known) if len(known) == len(latest) else None
+    most_ns = _last_ns(own)
     by_ns, gone = _first_by_ns(rivals), [one.gone for one in rivals]
     ends = [one[1] for one in gone if one is not None]
     if by_ns is None or len(ends) < len(gone):
