@@ -102,12 +102,10 @@ class PollingWait:
         at_ns = events.now_ns
         if not self._is_over():
             stored = self._task.state.pods[self._pod.key]
-            limit_ns = self._task.options.skip_wait_for_delete_timeout_ns
-            if stored.deletion_timestamp_ns is None or limit_ns < SECOND_NS:
+            skipped_ns = self._task.options.skipped_after_ns
+            if stored.deletion_timestamp_ns is None or skipped_ns is None:
                 return
-            # Whole seconds, and more than the limit.
-            whole_ns = limit_ns // SECOND_NS * SECOND_NS + SECOND_NS
-            at_ns = max(at_ns, stored.deletion_timestamp_ns + whole_ns)
+            at_ns = max(at_ns, stored.deletion_timestamp_ns + skipped_ns)
         polls = max(-(-(at_ns - self._first_poll_ns) // POLL_NS), 0)
         at_ns = self._first_poll_ns + polls * POLL_NS
         self._poll = events.schedule(max(at_ns, events.now_ns), Priority.OUTSIDE, self._look)

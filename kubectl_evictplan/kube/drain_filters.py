@@ -42,6 +42,15 @@ class DrainOptions(msgspec.Struct, frozen=True):
     parallel: int = 0
     settle_ns: int = 0
 
+    @property
+    def skipped_after_ns(self) -> int | None:
+        """How long after metadata.deletionTimestamp kubectl passes over a pod, and waits for it no longer; None: it always waits.
+
+        ``shouldSkipPod`` counts whole seconds, and more than the limit must have gone by.
+        """
+        limit_seconds = self.skip_wait_for_delete_timeout_ns // SECOND_NS
+        return (limit_seconds + 1) * SECOND_NS if limit_seconds > 0 else None
+
 
 class Decision(Enum):
     """What happens to one pod: its eviction is requested, it is left alone, or the node is refused."""
@@ -113,13 +122,12 @@ def filter_pods(
 def is_deleted_long_ago(pod: Pod, options: DrainOptions, now_ns: int) -> bool:
     """Tell whether kubectl passes over a terminating pod, or stops waiting for it (``shouldSkipPod``).
 
-    Both count whole seconds from metadata.deletionTimestamp, which lies a grace period after the
-    DELETE, and more than the limit must have gone by.
+    Both count from metadata.deletionTimestamp, which lies a grace period after the DELETE.
     """
-    limit_seconds = options.skip_wait_for_delete_timeout_ns // SECOND_NS
-    if limit_seconds <= 0 or pod.deletion_timestamp_ns is None:
+    skipped_ns = options.skipped_after_ns
+    if skipped_ns is None or pod.deletion_timestamp_ns is None:
         return False
-    return (now_ns - pod.deletion_timestamp_ns) // SECOND_NS > limit_seconds
+    return now_ns - pod.deletion_timestamp_ns >= skipped_ns
 
 
 def why_refused(filtered: FilteredPod) -> str:

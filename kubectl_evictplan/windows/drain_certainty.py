@@ -14,7 +14,6 @@ from kubectl_evictplan.kube.finalizers import lasting_finalizers
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS
 from kubectl_evictplan.windows.drain_covered import CoveredPods
-from kubectl_evictplan.windows.drain_delays import skipped_after
 from kubectl_evictplan.windows.drain_instants import NodeDrain
 from kubectl_evictplan.windows.drain_plan import DrainPlan, Leaving, PlannedTurn
 from kubectl_evictplan.windows.drain_progress import Progress
@@ -80,7 +79,7 @@ class SureDrains:
             if end is DrainEnd.DRAINED and turn.sole_controller:
                 self.evicted.add(EvictionKey(pod.key, pod.uid, turn.controller, 0))
         guests = [self._end_of(pod, turn) for pod in turn.guests]
-        skipped = skipped_after(turn.options) is not None
+        skipped = turn.options.skipped_after_ns is not None
         gone = skipped or not any(lasting_finalizers(pod) for pod in (*turn.pods, *turn.guests))
         gone = gone and all(self._ends(leaving) for leaving in turn.leaving)
         if None in ends or not gone or any(end is not DrainEnd.DRAINED for end in guests):

@@ -77,23 +77,16 @@ def pod_delays(pod: Pod, options: DrainOptions) -> PodDelays:
     asked = options.grace_period_seconds
     grace = ClusterState.effective_grace_seconds(pod, asked if asked >= 0 else None)
     if pod.finalizers:
-        skipped = skipped_after(options)
-        if skipped is None:
+        if options.skipped_after_ns is None:
             return PodDelays(None, None)
         # metadata.deletionTimestamp is the deletion, cut to the second, and the grace period.
-        whole_ns = grace * SECOND_NS + skipped
+        whole_ns = grace * SECOND_NS + options.skipped_after_ns
         low_ns = whole_ns - SECOND_NS if lasting_finalizers(pod) else 0
         return PodDelays(None, polled((low_ns, whole_ns), takes(Latency.FIRST_POLL)))
     gone = AT_ONCE
     if grace:
         gone = plus((0, grace * SECOND_NS), takes(Latency.REPORT_EXIT))
     return PodDelays(gone, polled(gone, takes(Latency.FIRST_POLL)))
-
-
-def skipped_after(options: DrainOptions) -> int | None:
-    """How long after metadata.deletionTimestamp kubectl waits for a pod no longer: more than so many whole seconds."""
-    limit_seconds = options.skip_wait_for_delete_timeout_ns // SECOND_NS
-    return (limit_seconds + 1) * SECOND_NS if limit_seconds > 0 else None
 
 
 def polled(gone: Range, first: Range) -> Range:

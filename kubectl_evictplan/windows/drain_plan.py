@@ -24,7 +24,6 @@ from kubectl_evictplan.kube.objects import Node, Pod
 from kubectl_evictplan.scenarios.actions.drain import Drain, drains_among
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.drain_parts import known_daemon_sets
-from kubectl_evictplan.windows.drain_delays import skipped_after
 from kubectl_evictplan.windows.drain_instants import NodeDrain
 from kubectl_evictplan.windows.drain_world import (
     DrainWorld,
@@ -157,7 +156,7 @@ class DrainPlan:
         return refused, tuple(one.pod for one in filtered if one.decision is Decision.EVICT)
 
     def _leaving(self, pod: Pod, options: DrainOptions) -> Leaving:
-        end_ns, skipped_ns = self._end_ns(pod), skipped_after(options)
+        end_ns, skipped_ns = self._end_ns(pod), options.skipped_after_ns
         over_ns = end_ns
         if skipped_ns is not None:
             left_ns = (pod.deletion_timestamp_ns or 0) - self._scenario.start_ns + skipped_ns
