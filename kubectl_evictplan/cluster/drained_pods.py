@@ -248,19 +248,15 @@ class EvictedPodWait:
             # ``apply``, which drains some pods at a time, waits as the server says, but has no client-go.
             period_ns = client_ns if left else own_ns
             return max(-(-elapsed_ns // period_ns), 1) * period_ns, CLIENT_RETRIES
-        through_ns = left * client_ns
-        if elapsed_ns <= through_ns and not by_kubectl:
-            tries = max(-(-elapsed_ns // client_ns), 1)
-            return tries * client_ns, left - tries
-        # The budget is refused in the same way again: kubectl once, then client-go as often as it may.
+        # The pod is refused in the same way again: in each round kubectl asks once, then client-go as often as it may.
         round_ns = own_ns + CLIENT_RETRIES * client_ns
-        rounds = max(-(-(elapsed_ns - through_ns - own_ns) // round_ns), 0)
-        begun_ns = through_ns + own_ns + rounds * round_ns
-        if not by_kubectl and rounds:
-            tries = -(-(elapsed_ns - (begun_ns - round_ns)) // client_ns)
-            if tries <= CLIENT_RETRIES:
-                return begun_ns - round_ns + tries * client_ns, CLIENT_RETRIES - tries
-        return begun_ns, CLIENT_RETRIES
+        # From kubectl's request of this round to the last answer.
+        behind_ns = (CLIENT_RETRIES - left) * client_ns
+        rounds, within_ns = divmod(behind_ns + max(elapsed_ns, 1), round_ns)
+        tries = -(-within_ns // client_ns)
+        if tries > (0 if by_kubectl else CLIENT_RETRIES):
+            rounds, tries = rounds + 1, 0
+        return rounds * round_ns + tries * client_ns - behind_ns, CLIENT_RETRIES - tries
 
     def _wake_at(self, changed_ns: int, *, exact: bool = False) -> None:
         """Ask at the first try at or after an instant, or as luck has it; an earlier plan stays.
