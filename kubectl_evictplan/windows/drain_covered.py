@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kubectl_evictplan.cluster.drained_pods import CLIENT_RETRIES
 from kubectl_evictplan.cluster.readiness import ReadyTimes
 from kubectl_evictplan.controllers.disruption import OwnerScales
-from kubectl_evictplan.controllers.replication import STATEFUL_SET, missing_pods, owner_key
+from kubectl_evictplan.controllers.replication import STATEFUL_SET, owner_key
 from kubectl_evictplan.kube.budgets import BudgetIndex, webhooks_asked
 from kubectl_evictplan.kube.disruption import (
     EvictionRules,
@@ -45,7 +45,7 @@ class CoveredPods:
         self.world = world
         self.ready = ready
         self.refilled, self.overfull = plan.refilled, plan.overfull
-        self.unsure = {*plan.incomplete, *missing_pods(world.snapshot), *self.overfull}
+        self.unsure = plan.short | plan.overfull
         self._index = BudgetIndex(world.budgets)
         self._scales = OwnerScales(world.snapshot.workloads)
         self._nodes = {node.name for node in world.snapshot.nodes}

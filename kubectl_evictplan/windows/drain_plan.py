@@ -14,7 +14,6 @@ from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE
 from kubectl_evictplan.controllers.replication import (
     REPLACED_AT_ONCE,
     STATEFUL_SET,
-    missing_pods,
     owner_key,
 )
 from kubectl_evictplan.engine.drain_timing import Latency, range_ns
@@ -28,9 +27,9 @@ from kubectl_evictplan.windows.drain_instants import NodeDrain
 from kubectl_evictplan.windows.drain_world import (
     DrainWorld,
     active_pods,
-    incomplete_sets,
     is_steady,
     orphans,
+    short_owners,
 )
 
 # From the start of a process to the last of its cordons and its first eviction, at most, with 10 nodes a second.
@@ -99,9 +98,9 @@ class DrainPlan:
             self._pods.setdefault(pod.node_name, []).append(pod)
         self._times = Counter(name for event in self.drains for name in event.nodes)
         self._daemon_sets = known_daemon_sets(world.snapshot)
-        self.incomplete, self.overfull = incomplete_sets(world.snapshot), _overfull(world)
+        self.short, self.overfull = short_owners(world.snapshot), _overfull(world)
         # Owners of which a pod may be made at any time, because they lack one, or will soon.
-        self.refilled = self.incomplete | _left_by_some(world) | {*missing_pods(world.snapshot)}
+        self.refilled = self.short | _left_by_some(world)
         self.refilled |= _owners_of(orphans(world.snapshot, world.snapshot.pods))
         # Until then nothing happens in the cluster but drains and what follows from them.
         events = (one for one in scenario.events if not one.unschedulable)

@@ -212,15 +212,16 @@ def _active_anywhere(snapshot: ClusterSnapshot) -> Counter[tuple[str, str, str] 
     return found
 
 
-def incomplete_sets(snapshot: ClusterSnapshot) -> set[tuple[str, str, str]]:
-    """StatefulSets, as (kind, namespace, name), of which a pod is made as soon as the run begins."""
+def short_owners(snapshot: ClusterSnapshot) -> set[tuple[str, str, str]]:
+    """Owners, as (kind, namespace, name), of which a pod is made as soon as the run begins, because they lack it."""
     active = active_pods(snapshot)
-    return {
-        (one.kind, one.namespace, one.name)
+    sets = {
+        key
         for one in snapshot.workloads
         if one.kind == STATEFUL_SET
-        and active[one.kind, one.namespace, one.name] < (one.replicas or 0)
+        and active[key := (one.kind, one.namespace, one.name)] < (one.replicas or 0)
     }
+    return {*missing_pods(snapshot), *sets}
 
 
 def _that_may_come(snapshot: ClusterSnapshot, drained: Collection[str]) -> set[str]:
@@ -231,8 +232,7 @@ def _that_may_come(snapshot: ClusterSnapshot, drained: Collection[str]) -> set[s
         for pod in orphans(snapshot, snapshot.pods)
         if (owner := owner_key(pod)) is not None and owner[0] in (*REPLACED_AT_ONCE, STATEFUL_SET)
     ]
-    # As soon as the run begins their owners make what they lack.
-    short = {*missing_pods(snapshot), *incomplete_sets(snapshot)}
+    short = short_owners(snapshot)
     lost += [pod for pod in snapshot.pods if short and owner_key(pod) in short]
     if not waiting and not lost:
         return set()
