@@ -28,6 +28,7 @@ from kubectl_evictplan.kube.owners import (
 REPLACED_AT_ONCE = frozenset({"ReplicaSet", "ReplicationController", "Job"})
 _SCALED_AT_ONCE = REPLACED_AT_ONCE - {"Job"}
 STATEFUL_SET = "StatefulSet"
+REPLACED = REPLACED_AT_ONCE | {STATEFUL_SET}
 PARALLEL = "Parallel"
 
 _OwnerKey = tuple[str, str, str]
@@ -106,7 +107,7 @@ class ReplicationControllers:
     def _adopt(self, pod: Pod) -> _OwnerKey | None:
         """Enter a pod as its owner sees it now; None when nobody replaces it."""
         key = owner_key(pod)
-        if key is None or key[0] not in (*REPLACED_AT_ONCE, STATEFUL_SET):
+        if key is None or key[0] not in REPLACED:
             return None
         active = self._active.setdefault(key, set())
         (active.add if pod.active else active.discard)(pod.key)

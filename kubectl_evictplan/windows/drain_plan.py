@@ -11,11 +11,7 @@ from msgspec.structs import replace
 from kubectl_evictplan.cluster.kubelets import OVERDUE_NS
 from kubectl_evictplan.cluster.placement import lets_in
 from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE
-from kubectl_evictplan.controllers.replication import (
-    REPLACED_AT_ONCE,
-    STATEFUL_SET,
-    owner_key,
-)
+from kubectl_evictplan.controllers.replication import REPLACED, STATEFUL_SET, owner_key
 from kubectl_evictplan.engine.drain_timing import Latency, range_ns
 from kubectl_evictplan.kube.drain_filters import Decision, DrainOptions, filter_pods
 from kubectl_evictplan.kube.durations import SECOND_NS
@@ -190,31 +186,28 @@ class DrainPlan:
         early = self._may_be_first(process) if not node.unschedulable else ()
         event = self.drains[process]
         calm = event.latest_ns + _cordoning_ns(event) < self.calm_ns
-        coming: set[tuple[str, str, str] | None] = set()
-        labels: dict[tuple[str, str, str] | None, list[Mapping[str, str]]] = {}
+        labels: dict[tuple[str, str, str], list[Mapping[str, str]]] = {}
         for pod in world.snapshot.pods:
-            owner = pod.controller()
-            if owner is None or owner.kind not in (*REPLACED_AT_ONCE, STATEFUL_SET):
+            owner = owner_key(pod)
+            if owner is None or owner[0] not in REPLACED:
                 continue
-            missing = (owner.kind, pod.namespace, owner.name) in self.refilled
-            missing = missing or not pod.node_name
+            missing = owner in self.refilled or not pod.node_name
             if not missing and (pod.node_name == name or (calm and not self._times[pod.node_name])):
                 continue
             at_once = missing or not calm or pod.node_name in early
             uncordoned = at_once and not node.unschedulable
             if lets_in(cordoned, pod) or (uncordoned and lets_in(node, pod)):
-                coming.add(owner_key(pod))
-                known = labels.setdefault(owner_key(pod), [])
+                known = labels.setdefault(owner, [])
                 if pod.labels not in known:
                     known.append(pod.labels)
                 yield pod
         # Which of its owner's pods a new one is like is not known: finalizers and labels may be those of any.
-        for pod in world.snapshot.pods if coming else ():
-            owner_of = owner_key(pod)
-            other = owner_of is not None and owner_of[0] != STATEFUL_SET
-            other = other and pod.labels not in labels.get(owner_of, ())
-            if owner_of in coming and (pod.finalizers or other):
-                yield pod
+        for pod in world.snapshot.pods if labels else ():
+            owner = owner_key(pod)
+            if owner is not None and owner in labels:
+                other = owner[0] != STATEFUL_SET and pod.labels not in labels[owner]
+                if pod.finalizers or other:
+                    yield pod
 
     def _may_be_first(self, process: int) -> set[str]:
         """Nodes of which another process may evict pods before this one has cordoned its own."""

@@ -8,7 +8,7 @@ from kubectl_evictplan.cluster.placement import Elsewhere
 from kubectl_evictplan.cluster.rooms import Room, Rooms, room_key
 from kubectl_evictplan.controllers.replication import (
     PARALLEL,
-    REPLACED_AT_ONCE,
+    REPLACED,
     STATEFUL_SET,
     owner_key,
 )
@@ -28,7 +28,7 @@ from kubectl_evictplan.windows.drain_delays import (
 )
 
 # The Job controller's back-off and its finalizers are not followed here.
-_REPLACED = (REPLACED_AT_ONCE - {"Job"}) | {STATEFUL_SET}
+_REPLACED = REPLACED - {"Job"}
 
 
 class Recoveries:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kubectl_evictplan.cluster.rooms import NO_LIMITS, Room, Rooms, room_key
 from kubectl_evictplan.controllers.releases import ReleaseProfile
 from kubectl_evictplan.controllers.replication import (
-    REPLACED_AT_ONCE,
+    REPLACED,
     STATEFUL_SET,
     is_owned_by,
     owner_key,
@@ -31,7 +31,6 @@ from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
 
 _NEVER_ASSUMED = frozenset((Unknown.GATES, Unknown.REVISION))
-_REPLACED = frozenset((*REPLACED_AT_ONCE, STATEFUL_SET))
 
 
 def drain_rooms(snapshot: ClusterSnapshot, scenario: Scenario, profile: ReleaseProfile) -> Rooms:
@@ -41,7 +40,7 @@ def drain_rooms(snapshot: ClusterSnapshot, scenario: Scenario, profile: ReleaseP
     """
     drained = frozenset(drained_nodes(scenario))
     evicted = [pod for pod in snapshot.pods if pod.node_name in drained and _is_evicted(pod)]
-    replaced = [pod for pod in evicted if (key := owner_key(pod)) and key[0] in _REPLACED]
+    replaced = [pod for pod in evicted if (key := owner_key(pod)) and key[0] in REPLACED]
     if not _matters(snapshot, replaced):
         return NO_LIMITS
     # Cordons and drains only take nodes away; whatever else happens may open some.

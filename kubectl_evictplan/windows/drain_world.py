@@ -17,6 +17,7 @@ from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns
 from kubectl_evictplan.cluster.placement import Elsewhere, left_over, pods_by_node
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.replication import (
+    REPLACED,
     REPLACED_AT_ONCE,
     STATEFUL_SET,
     missing_pods,
@@ -230,7 +231,7 @@ def _that_may_come(snapshot: ClusterSnapshot, drained: Collection[str]) -> set[s
     lost = [
         pod
         for pod in orphans(snapshot, snapshot.pods)
-        if (owner := owner_key(pod)) is not None and owner[0] in (*REPLACED_AT_ONCE, STATEFUL_SET)
+        if (owner := owner_key(pod)) is not None and owner[0] in REPLACED
     ]
     short = short_owners(snapshot)
     lost += [pod for pod in snapshot.pods if short and owner_key(pod) in short]
