@@ -45,7 +45,7 @@ class CoveredPods:
         self.world = world
         self.ready = ready
         self.refilled, self.overfull = plan.refilled, plan.overfull
-        self.unsure = plan.short | plan.overfull
+        self.unsure = {*plan.short, *plan.overfull}
         self._index = BudgetIndex(world.budgets)
         self._scales = OwnerScales(world.snapshot.workloads)
         self._nodes = {node.name for node in world.snapshot.nodes}

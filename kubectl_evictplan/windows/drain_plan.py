@@ -96,7 +96,7 @@ class DrainPlan:
         self._daemon_sets = known_daemon_sets(world.snapshot)
         self.short, self.overfull = short_owners(world.snapshot), _overfull(world)
         # Owners of which a pod may be made at any time, because they lack one, or will soon.
-        self.refilled = self.short | _left_by_some(world)
+        self.refilled = {*self.short, *_left_by_some(world)}
         self.refilled |= _owners_of(orphans(world.snapshot, world.snapshot.pods))
         # Until then nothing happens in the cluster but drains and what follows from them.
         events = (one for one in scenario.events if not one.unschedulable)

@@ -213,16 +213,16 @@ def _active_anywhere(snapshot: ClusterSnapshot) -> Counter[tuple[str, str, str] 
     return found
 
 
-def short_owners(snapshot: ClusterSnapshot) -> set[tuple[str, str, str]]:
-    """Owners, as (kind, namespace, name), of which a pod is made as soon as the run begins, because they lack it."""
+def short_owners(snapshot: ClusterSnapshot) -> dict[tuple[str, str, str], int]:
+    """By owner how many pods it lacks, and makes as soon as the run begins: at once, or a StatefulSet in order."""
     active = active_pods(snapshot)
     sets = {
-        key
+        (one.kind, one.namespace, one.name): one.replicas or 0
         for one in snapshot.workloads
         if one.kind == STATEFUL_SET
-        and active[key := (one.kind, one.namespace, one.name)] < (one.replicas or 0)
     }
-    return {*missing_pods(snapshot), *sets}
+    short = {key: wanted - active[key] for key, wanted in sets.items() if active[key] < wanted}
+    return {**missing_pods(snapshot), **short}
 
 
 def _that_may_come(snapshot: ClusterSnapshot, drained: Collection[str]) -> set[str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kubectl_evictplan.cluster.timeline import DrainEnd
 from kubectl_evictplan.controllers.disruption import OwnerScales
-from kubectl_evictplan.controllers.replication import STATEFUL_SET, missing_pods, owner_key
+from kubectl_evictplan.controllers.replication import owner_key
 from kubectl_evictplan.kube.budgets import BudgetIndex
 from kubectl_evictplan.kube.disruption import (
     ALWAYS_ALLOW,
@@ -16,7 +16,7 @@ from kubectl_evictplan.kube.disruption import (
     sync_fails,
 )
 from kubectl_evictplan.kube.drain_filters import OVERRIDES, Reason
-from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
+from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.prediction.warnings.context import (
     PlainWarning,
     Statement,
@@ -106,7 +106,9 @@ def budget_allows_nothing(context: WarningContext) -> Statements:
     found = context.drains
     if found is None:
         return
-    budgets, missing = found.world.budgets, _missing_pods(found.world.snapshot)
+    from kubectl_evictplan.windows.drain_world import short_owners
+
+    budgets, missing = found.world.budgets, short_owners(found.world.snapshot)
     covered: dict[int, list[str]] = {}
     index = BudgetIndex(budgets)
     for pod in _drained_pods(context):
@@ -130,21 +132,6 @@ def budget_allows_nothing(context: WarningContext) -> Statements:
                 f"healthy pods of {expected}",
                 pods,
             )
-
-
-def _missing_pods(snapshot: ClusterSnapshot) -> dict[tuple[str, str, str], int]:
-    """By owner how many pods it lacks, and makes: at once, or a StatefulSet in order."""
-    from kubectl_evictplan.windows.drain_world import active_pods
-
-    active = active_pods(snapshot)
-    lacking = {
-        key: one.replicas - active[key]
-        for one in snapshot.workloads
-        if one.replicas is not None
-        and (key := (one.kind, one.namespace, one.name))[0] == STATEFUL_SET
-        and active[key] < one.replicas
-    }
-    return {**missing_pods(snapshot), **lacking}
 
 
 def two_budgets(context: WarningContext) -> Statements:
