@@ -38,17 +38,13 @@ from kubectl_evictplan.windows.drain_progress import Progress
 from kubectl_evictplan.windows.drain_recovery import Recoveries
 from kubectl_evictplan.windows.drain_rivals import Rival, Rivals, RowBounds
 from kubectl_evictplan.windows.drain_turn_bounds import (
-    EVICTED,
-    FAILED,
     FOR_EVER,
-    NEVER,
-    TIMED_OUT,
     Passing,
     PodFate,
     TurnFates,
     fates_of_turn,
 )
-from kubectl_evictplan.windows.drain_waits import Wait, WaitKey
+from kubectl_evictplan.windows.drain_waits import EVICTED, FAILED, NEVER, TIMED_OUT, Wait, WaitKey
 from kubectl_evictplan.windows.drain_world import DrainWorld
 from kubectl_evictplan.windows.line_windows import disjoint_outcomes
 from kubectl_evictplan.windows.outcome import EvictionKey

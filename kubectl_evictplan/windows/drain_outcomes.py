@@ -30,7 +30,7 @@ from kubectl_evictplan.scenarios.simulated_cluster import EventApplied
 from kubectl_evictplan.windows.drain_instants import Instants, NodeDrain, Within
 from kubectl_evictplan.windows.drain_margins import DrawnWorld, Margins
 from kubectl_evictplan.windows.drain_turns import Turns
-from kubectl_evictplan.windows.drain_waits import Wait, WaitKey, Waits
+from kubectl_evictplan.windows.drain_waits import TIMED_OUT, Wait, WaitKey, Waits
 from kubectl_evictplan.windows.drained_again import deleted_again
 from kubectl_evictplan.windows.line_windows import Span, disjoint_outcomes
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
@@ -377,7 +377,7 @@ class DrainGathered:
             return wait
         earliest_ns, latest_ns = wait.until
         padding_ns = self._margins.padding_ns(drain.node)
-        if latest_ns is not None and DrainEnd.TIMEOUT.value in wait.ends:
+        if latest_ns is not None and TIMED_OUT in wait.ends:
             latest_ns = max(latest_ns, self._turns.ended(drain)[-1][1])
         return wait._replace(
             until=Within(

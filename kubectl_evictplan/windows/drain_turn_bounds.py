@@ -29,10 +29,9 @@ from kubectl_evictplan.windows.drain_delays import (
 )
 from kubectl_evictplan.windows.drain_instants import Within
 from kubectl_evictplan.windows.drain_plan import Leaving, PlannedTurn
-from kubectl_evictplan.windows.drain_waits import Wait
+from kubectl_evictplan.windows.drain_waits import EVICTED, FAILED, NEVER, TIMED_OUT, Wait
 from kubectl_evictplan.windows.line_windows import Span
 
-EVICTED, TIMED_OUT, FAILED, NEVER = "evicted", DrainEnd.TIMEOUT.value, "error", "never"
 # A shorter --timeout may be over before the first request.
 TIMEOUT_MIN_NS = SECOND_NS
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from kubectl_evictplan.cluster.timeline import (
     EVICTION_API,
     AboutPod,
+    DrainEnd,
     EvictionGivenUp,
     EvictionNotAllowed,
     PodDeleted,
@@ -19,6 +20,8 @@ from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.windows.drain_instants import GAP_NS, Instants, NodeDrain, Within
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
 
+# How a wait ends (``Wait.ends``).
+EVICTED, TIMED_OUT, FAILED, NEVER = "evicted", DrainEnd.TIMEOUT.value, "error", "never"
 # The code that kubectl repeats.
 _RETRIED = 429
 
@@ -33,7 +36,7 @@ class WaitKey(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """From when a pod waits and until when. ``ends``: evicted, timeout, error, never, as in any run.
+    """From when a pod waits and until when. ``ends``: those of any run.
 
     ``by_ns``: where it is certain, when the pod is refused at the latest; None: some day.
     """
@@ -184,7 +187,7 @@ def _refusals(timeline: Timeline) -> list[_Refused]:
         if isinstance(entry, EvictionNotAllowed):
             waiting.setdefault(entry.pod, {})[entry.process] = len(found)
             if entry.code != _RETRIED:
-                ends[len(found)] = "error", entry.at_ns
+                ends[len(found)] = FAILED, entry.at_ns
             found.append(entry)
         elif isinstance(entry, EvictionGivenUp):
             place = waiting.get(entry.pod, {}).get(entry.process)
@@ -192,6 +195,6 @@ def _refusals(timeline: Timeline) -> list[_Refused]:
                 ends.setdefault(place, (entry.reason.value, entry.at_ns))
         elif isinstance(entry, PodDeleted | PodGone):
             for place in waiting.get(entry.pod, {}).values():
-                ends.setdefault(place, ("evicted", entry.at_ns))
-    never: tuple[str, None] = ("never", None)
+                ends.setdefault(place, (EVICTED, entry.at_ns))
+    never: tuple[str, None] = (NEVER, None)
     return [_Refused(entry, *ends.get(place, never)) for place, entry in enumerate(found)]
