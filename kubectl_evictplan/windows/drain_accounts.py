@@ -32,7 +32,7 @@ class Account:
         recoveries: int,
         rules: EvictionRules,
         made_anew_ns: int,
-        leaving: int = 0,
+        leaving: int,
         *,
         counts_pods: bool,
     ) -> None:

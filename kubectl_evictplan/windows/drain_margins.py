@@ -103,13 +103,13 @@ class Margins:
         (low_ns, high_ns), *others = spans
         return tuple(merge_spans([(low_ns, high_ns + CONFLICT_MAX_NS), *others], 0))
 
-    def depends_on_others(self, node: str, pod: str = "") -> bool:
-        """Whether a pod of the node (or that one, or one of its class) waits, or the node's turn comes late."""
+    def depends_on_others(self, node: str, pod: str) -> bool:
+        """Whether that pod of the node, or one of its class, waits, or the node's turn comes late."""
         late = node not in self._first or node in self._world.queued
         return late or self._waits_for_budgets(node, pod)
 
-    def _waits_for_budgets(self, node: str, pod: str = "") -> bool:
-        """Whether a pod of the node (or that one, or one of its class) is refused in some run."""
+    def _waits_for_budgets(self, node: str, pod: str) -> bool:
+        """Whether that pod, or one of its class, is refused in some run; "": whether any pod of the node is."""
         world = self._world
         if not pod:
             return any(world.node_of.get(other) == node for other in self._waiting)
