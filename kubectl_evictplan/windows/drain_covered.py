@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
@@ -32,7 +31,7 @@ class CoveredPods:
     """Budgets are known by their places in the world's list.
 
     ``drained`` are all pods that some process may evict, those that may come to its nodes too;
-    ``drained_keys`` counts in how many turns. ``unsure`` are owners,
+    ``drained_keys`` are their keys. ``unsure`` are owners,
     as (kind, namespace, name), of which a pod is made at the start, unless something nobody sees keeps them from it, and those
     that have more pods than they want: which of them they take back is not played.
     """
@@ -44,7 +43,7 @@ class CoveredPods:
         self._start_ns = plan.start_ns
         self.world = world
         self.ready = ready
-        self.refilled, self.overfull = plan.refilled, plan.overfull
+        self._refilled, self.overfull = plan.refilled, plan.overfull
         self.unsure = {*plan.short, *plan.overfull}
         self._index = BudgetIndex(world.budgets)
         self._scales = OwnerScales(world.snapshot.workloads)
@@ -58,13 +57,12 @@ class CoveredPods:
                 self._covered.setdefault(place, []).append(pod)
         self._asking: dict[int, list[tuple[PlannedTurn, Pod]]] = {}
         self.drained: list[Pod] = []
-        self.drained_keys: Counter[str] = Counter()
         for turn in plan.turns:
             for pod in (*turn.pods, *turn.guests):
                 self.drained.append(pod)
-                self.drained_keys[pod.key] += 1
                 for place in self._index.matching(pod):
                     self._asking.setdefault(place, []).append((turn, pod))
+        self.drained_keys = {pod.key for pod in self.drained}
 
     def covering(self, pod: Pod) -> Sequence[int]:
         """Places of the budgets that cover the pod."""
@@ -157,7 +155,7 @@ class CoveredPods:
             return True
         if pod.deletion_timestamp_ns is not None:
             # It counts no more; nor does its place, unless its owner has still to fill it.
-            return owner_key(pod) not in self.refilled
+            return owner_key(pod) not in self._refilled
         return pod.phase == "Running" and self.has_node(pod) and not self.is_starting(pod)
 
     def has_node(self, pod: Pod) -> bool:

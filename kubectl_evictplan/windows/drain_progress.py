@@ -162,8 +162,8 @@ class Progress:
 
         A StatefulSet in order may make nobody because of one that went later: there it is one.
         """
-        facts, by_name = self._covered, self._recoveries.goes_in_order
-        if any(by_name(pod) or place not in facts.covering(pod) for _, pod in tasks):
+        facts, in_order = self._covered, self._recoveries.goes_in_order
+        if any(in_order(pod) or place not in facts.covering(pod) for _, pod in tasks):
             return 1
         return max(facts.synced(place, facts.in_the_end(place)).disruptions_allowed or 0, 1)
 

@@ -14,7 +14,7 @@ from kubectl_evictplan.controllers.replication import (
 )
 from kubectl_evictplan.engine.drain_timing import Latency
 from kubectl_evictplan.kube.drain_filters import DrainOptions
-from kubectl_evictplan.kube.objects import Pod, Workload
+from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.kube.owners import AT_ONCE_READY, available_after
 from kubectl_evictplan.windows.drain_allowance import PERHAPS_NEVER_NS
 from kubectl_evictplan.windows.drain_covered import CoveredPods, OwnerKey
@@ -38,6 +38,8 @@ class Recoveries:
         self._covered = covered
         self._elsewhere = elsewhere
         self._rooms = rooms
+        workloads = covered.world.snapshot.workloads
+        self._workloads = {(one.kind, one.namespace, one.name): one for one in workloads}
 
     def between(self, pods: Sequence[Pod], options: DrainOptions, spare: int) -> Range | None:
         """From the eviction of any of the pods, which one budget covers, to the return of its disruption; None: never.
@@ -90,7 +92,7 @@ class Recoveries:
         if gone is None or any(one.deletion_timestamp_ns is not None for one in own):
             return None
         availability = self._covered.world.configuration.profile.stateful_set_availability
-        available = available_after(self._set_of(owner), availability)
+        available = available_after(self._workloads.get(owner), availability)
         away = self._away(own) if self.goes_in_order(pod) else 1
         latest_ns = gone[1] + away * (recovery(AT_ONCE, (0, ready_ns))[1] + available[1])
         if gone == AT_ONCE:
@@ -102,18 +104,13 @@ class Recoveries:
         owner = owner_key(pod)
         if owner is None or owner[0] != STATEFUL_SET:
             return False
-        known = self._set_of(owner)
+        known = self._workloads.get(owner)
         return known is None or known.pod_management_policy != PARALLEL
 
     def _away(self, own: Sequence[Pod]) -> int:
         """How many of a set may be away at one time."""
         going = self._covered.drained_keys
         return sum(1 for pod in own if pod.key in going or pod.ready != "True")
-
-    def _set_of(self, owner: OwnerKey) -> Workload | None:
-        workloads = self._covered.world.snapshot.workloads
-        known = [one for one in workloads if (one.kind, one.namespace, one.name) == owner]
-        return known[0] if known else None
 
     def _is_made_in_the_end(self, pod: Pod, owner: OwnerKey) -> bool:
         own = self._covered.of_owner(owner)
@@ -159,7 +156,7 @@ class Recoveries:
         ``spare`` limits only how many of ``beside`` are away, the pods that are asked for at the same budget.
         """
         covered = self._covered
-        known = self._set_of(owner)
+        known = self._workloads.get(owner)
         if known is not None and known.pod_management_policy == PARALLEL:
             return True
         availability = covered.world.configuration.profile.stateful_set_availability
@@ -169,6 +166,6 @@ class Recoveries:
         own = covered.of_owner(owner)
         if not all(pod.ready == "True" and covered.is_settled(pod) for pod in own):
             return False
-        going = {pod.key for pod in own} & {pod.key for pod in covered.drained}
+        going = {pod.key for pod in own} & covered.drained_keys
         one_budget = {pod.key for pod in beside if len(covered.covering(pod)) == 1}
         return len(going) <= 1 or (spare <= 1 and going <= one_budget)
