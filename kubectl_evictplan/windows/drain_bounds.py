@@ -39,6 +39,7 @@ from kubectl_evictplan.windows.drain_recovery import Recoveries
 from kubectl_evictplan.windows.drain_rivals import Rival, Rivals, RowBounds
 from kubectl_evictplan.windows.drain_turn_bounds import (
     FOR_EVER,
+    NOT_PROVEN,
     Passing,
     PodFate,
     TurnFates,
@@ -247,7 +248,7 @@ class DrainBounds:
     def _fates(self, turn: PlannedTurn, begun_ns: int) -> TurnFates:
         refused = any(map(self._covered.may_be_refused, turn.everybody))
         if not turn.known or refused or not self._knows_budgets_of(turn):
-            return TurnFates([], [], {}, None, whole=False, exact=False)
+            return NOT_PROVEN
         return fates_of_turn(turn, begun_ns, self._accounts)
 
     def _knows_budgets_of(self, turn: PlannedTurn) -> bool:

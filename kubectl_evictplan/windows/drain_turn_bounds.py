@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import heapreplace
 from typing import NamedTuple
 
@@ -61,14 +61,15 @@ class TurnFates(NamedTuple):
     ``whole``: of every pod of the node.
     """
 
-    pods: list[PodFate]
-    together: list[tuple[tuple[Pod, ...], list[Range]]]
-    asked: dict[int, list[NthEviction]]
+    pods: Sequence[PodFate]
+    together: Sequence[tuple[tuple[Pod, ...], list[Range]]]
+    asked: Mapping[int, Sequence[NthEviction]]
     passing: Passing | None
     whole: bool
     exact: bool
 
 
+NOT_PROVEN = TurnFates((), (), {}, None, whole=False, exact=False)
 # How a drain ends that never does.
 FOR_EVER: frozenset[DrainEnd | None] = frozenset((None,))
 _DRAINED = frozenset((DrainEnd.DRAINED,))
@@ -84,7 +85,7 @@ def fates_of_turn(turn: PlannedTurn, begun_ns: int, accounts: Accounts) -> TurnF
         refused = Passing(AT_ONCE, frozenset((DrainEnd.REFUSED,)))
         return TurnFates([], [], {}, refused, whole=True, exact=True)
     if 0 < turn.options.timeout_ns < TIMEOUT_MIN_NS:
-        return TurnFates([], [], {}, None, whole=False, exact=False)
+        return NOT_PROVEN
     if turn.options.disable_eviction:
         return _deleted(turn)
     if turn.options.parallel:
@@ -308,14 +309,14 @@ def _all_of(passings: Sequence[Passing | None]) -> Passing | None:
 
 def _deleted(turn: PlannedTurn) -> TurnFates:
     """``--disable-eviction``: one DELETE after another, then one loop that waits for all."""
+    if turn.guests or turn.leaving:
+        return NOT_PROVEN
     fates: list[PodFate] = []
     at = AT_ONCE
     for pod in turn.pods:
         at = plus(at, takes(Latency.NEXT_DELETE))
         gone = pod_delays(pod, turn.options).gone
-        fates.append(PodFate(pod, (at,), certain=True, gone=gone, exact=not turn.guests))
-    if turn.guests or turn.leaving:
-        return TurnFates([], [], {}, None, whole=False, exact=False)
+        fates.append(PodFate(pod, (at,), certain=True, gone=gone, exact=True))
     if not fates:
         return TurnFates([], [], {}, _NOTHING_TO_DO, whole=True, exact=True)
     first = plus(at, takes(Latency.FIRST_POLL))
@@ -337,7 +338,7 @@ def _some_at_a_time(turn: PlannedTurn, accounts: Accounts) -> TurnFates:
     ways = [_passing(pod, plus(ARRIVAL, UNASKED), turn.options) for pod in turn.pods]
     known = [one for one in ways if one is not None and one.reasons == _DRAINED]
     if asks or turn.guests or turn.leaving or len(known) < len(ways):
-        return TurnFates([], [], {}, None, whole=False, exact=False)
+        return NOT_PROVEN
     if not known:
         return TurnFates([], [], {}, _NOTHING_TO_DO, whole=True, exact=True)
     begin, end = zip(
@@ -346,7 +347,7 @@ def _some_at_a_time(turn: PlannedTurn, accounts: Accounts) -> TurnFates:
     )
     until = end[0], end[1]
     if turn.options.timeout_ns and until[1] >= turn.options.timeout_ns:
-        return TurnFates([], [], {}, None, whole=False, exact=False)
+        return NOT_PROVEN
     fates = []
     for place, pod in enumerate(turn.pods):
         span = plus((begin[0][place], begin[1][place]), ARRIVAL, UNASKED)
