@@ -103,7 +103,7 @@ class Account:
 
 
 class Accounts:
-    """By budget; None where nothing is proven: its status is behind, or more than a drain concerns it.
+    """By budget; None where it is not certain: several processes ask it, or its pods change without any.
 
     ``covered`` says what the budgets cover.
     """

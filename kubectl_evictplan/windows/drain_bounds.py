@@ -3,8 +3,9 @@
 Steps that follow each other add (``drain_delays``), pods that ask a budget take its disruptions (``drain_allowance``), and what
 is left of them goes on to the next node (``drain_accounts``): nodes that a budget couples are one account.
 
-Nothing is proven of nodes that several processes drain, or to which anything else happens; of budgets that two processes ask, whose
-status is behind, or whose replacements may be Ready never; and of what comes after all these.
+From the first node on where nobody knows who is let through first, bounds are wider (``drain_contests``): several processes come
+to it or ask its budgets, a status is behind, replacements may be Ready never. Nothing is proven of what comes after anything else
+that happens, nor from a node on where it is not certain whom kubectl may find.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class PlannedTurn(NamedTuple):
 
 
 class DrainPlan:
-    """Every turn of every process. Of nodes that more than one of them comes to nothing is known."""
+    """Every turn of every process."""
 
     def __init__(self, world: DrainWorld, scenario: Scenario) -> None:
         self._world = world
