@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from builders import START_NS, make_event, make_node, make_pod, make_scenario, make_snapshot
+from builders import make_event, make_node, make_pod, make_scenario, make_snapshot
 from kubectl_evictplan.controllers.disruption import OwnerScales
 from kubectl_evictplan.controllers.flags import ControllerConfiguration, resolve_configuration
 from kubectl_evictplan.kube.budgets import BudgetIndex
@@ -111,22 +111,29 @@ def drained_cluster(
     every = sorted(
         [*budgets, *(one for app in apps for one in app.budgets())], key=lambda one: one.name
     )
-    index = BudgetIndex(every)
-    scales = OwnerScales(workloads)
-    covered: list[list[Pod]] = [[] for _ in every]
-    for pod in pods:
+    snapshot = make_snapshot(map(make_node, nodes), pods)
+    return synced(
+        replace(
+            snapshot,
+            workloads=tuple(sorted(workloads, key=lambda one: (one.kind, one.name))),
+            budgets=tuple(every),
+            kinds_seen=(*snapshot.kinds_seen, "DaemonSet", "PodDisruptionBudget"),
+        )
+    )
+
+
+def synced(snapshot: ClusterSnapshot) -> ClusterSnapshot:
+    """The cluster with the statuses that the disruption controller gives its budgets."""
+    index, scales = BudgetIndex(snapshot.budgets), OwnerScales(snapshot.workloads)
+    covered: list[list[Pod]] = [[] for _ in snapshot.budgets]
+    for pod in snapshot.pods:
         for place in index.matching(pod):
             covered[place].append(pod)
-    snapshot = make_snapshot(map(make_node, nodes), pods)
-    return replace(
-        snapshot,
-        workloads=tuple(sorted(workloads, key=lambda one: (one.kind, one.name))),
-        budgets=tuple(
-            synced_status(one, covered[place], scales.scale, START_NS)
-            for place, one in enumerate(every)
-        ),
-        kinds_seen=(*snapshot.kinds_seen, "DaemonSet", "PodDisruptionBudget"),
+    budgets = (
+        synced_status(one, pods, scales.scale, snapshot.taken_at_ns)
+        for one, pods in zip(snapshot.budgets, covered, strict=True)
     )
+    return replace(snapshot, budgets=tuple(budgets))
 
 
 def drain(*nodes: str, at: float = 1, **flags: Any) -> ScenarioEvent:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Iterator
 
-from drain_worlds import DrainedWorld, draw_drained_world
+from drain_worlds import DrainedWorld, draw_drained_world, synced
 from msgspec.structs import replace
 
 from builders import ns
@@ -18,12 +18,9 @@ from kubectl_evictplan.cluster.timeline import (
     PodDeleted,
     Timeline,
 )
-from kubectl_evictplan.controllers.disruption import OwnerScales
 from kubectl_evictplan.controllers.pod_gc import GC_CHECK_PERIOD_NS
 from kubectl_evictplan.engine.drain_timing import DrainTiming
 from kubectl_evictplan.engine.timing import Timing
-from kubectl_evictplan.kube.budgets import selects
-from kubectl_evictplan.kube.disruption import synced_status
 from kubectl_evictplan.prediction.document import CERTAIN, DrainReport, Prediction
 from kubectl_evictplan.prediction.drains import NEVER
 from kubectl_evictplan.scenarios.actions.drain import drains_among
@@ -61,14 +58,7 @@ def with_gaps(world: DrainedWorld, rng: random.Random) -> DrainedWorld:
         replace(one, replicas=(one.replicas or 0) + (one.name in short))
         for one in world.snapshot.workloads
     )
-    snapshot, scale = world.snapshot, OwnerScales(workloads).scale
-    budgets = (
-        synced_status(
-            one, [pod for pod in pods if selects(one, pod.labels)], scale, snapshot.taken_at_ns
-        )
-        for one in snapshot.budgets
-    )
-    made = replace(snapshot, pods=tuple(pods), workloads=workloads, budgets=tuple(budgets))
+    made = synced(replace(world.snapshot, pods=tuple(pods), workloads=workloads))
     # Orphans are deleted after 40 to 80 s: drains may come when they are there, and when they are not.
     late_ns = ns(rng.choice((0, 45, 90)))
     events = tuple(one.moved_to(one.at_ns + late_ns) for one in world.scenario.events)
@@ -94,16 +84,11 @@ def with_the_rest(world: DrainedWorld, rng: random.Random) -> DrainedWorld:
         elif fate == "held":
             pod = replace(pod, finalizers=("example.com/held",))
         pods.append(pod)
-    snapshot, scale = world.snapshot, OwnerScales(world.snapshot.workloads).scale
-    budgets = (
-        synced_status(one, [pod for pod in pods if selects(one, pod.labels)], scale, now_ns)
-        for one in snapshot.budgets
-    )
     events = tuple(
         replace(one, skip_wait_for_delete_timeout_seconds=rng.choice((0, 1, 20)))
         for one in world.scenario.events
     )
-    made = replace(snapshot, pods=tuple(pods), budgets=tuple(budgets))
+    made = synced(replace(world.snapshot, pods=tuple(pods)))
     return world._replace(snapshot=made, scenario=replace(world.scenario, events=events))
 
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from drain_worlds import CONFIGURATION, App, drain, drained_cluster, drains, make_budget
+from drain_worlds import CONFIGURATION, App, drain, drained_cluster, drains, make_budget, synced
 from msgspec.structs import replace
 
 from builders import epoch_ns, make_event, ns
 from kubectl_evictplan.cluster.readiness import ReadyTimes
 from kubectl_evictplan.cluster.rooms import NO_LIMITS
 from kubectl_evictplan.cluster.timeline import EVICTION_API, DrainEnd, NodeDrainEnded
-from kubectl_evictplan.controllers.disruption import OwnerScales
 from kubectl_evictplan.controllers.replication import missing_pods
-from kubectl_evictplan.kube.disruption import EvictionRules, synced_status
+from kubectl_evictplan.kube.disruption import EvictionRules
 from kubectl_evictplan.kube.objects import ClusterSnapshot, OwnerReference, Workload
 from kubectl_evictplan.prediction.document import CERTAIN, Prediction
 from kubectl_evictplan.prediction.predict import predict
@@ -124,9 +123,7 @@ def rolled_out(*unready: int) -> ClusterSnapshot:
     )
     sets = tuple(replace(one, owner_references=(above,)) for one in snapshot.workloads)
     workloads = (Workload("Deployment", "default", "web", "uid-web", 4), *sets)
-    [budget], scales = snapshot.budgets, OwnerScales(workloads)
-    synced = synced_status(budget, snapshot.pods, scales.scale, snapshot.taken_at_ns)
-    return replace(snapshot, workloads=workloads, budgets=(synced,))
+    return synced(replace(snapshot, workloads=workloads))
 
 
 def test_replica_sets_of_one_deployment_are_one_owner_for_its_budget() -> None:
@@ -145,11 +142,10 @@ def test_a_wish_of_two_owners_depends_on_who_is_there_and_nothing_is_proven() ->
 
 def leaving(left: float, **about: Any) -> ClusterSnapshot:
     """Two pods of free on a1, of which the second terminates and has so many seconds left."""
-    pods = drained_cluster(FREE).pods
-    end = replace(pods[1], deletion_timestamp_ns=epoch_ns(left), deletion_grace_period_seconds=30)
-    spare = App("free", ["a1", "a1", "b1", "b1"])
-    snapshot = drained_cluster(spare)
-    first, _, *rest = snapshot.pods
+    snapshot = drained_cluster(App("free", ["a1", "a1", "b1", "b1"]))
+    first, second, *rest = snapshot.pods
+    end_ns = epoch_ns(left)
+    end = replace(second, deletion_timestamp_ns=end_ns, deletion_grace_period_seconds=30)
     sets = tuple(replace(one, replicas=3) for one in snapshot.workloads)
     return replace(snapshot, pods=(first, replace(end, **about), *rest), workloads=sets)
 
@@ -181,9 +177,7 @@ def leaving_under_a_budget(wanted: int) -> ClusterSnapshot:
     *rest, last = snapshot.pods
     end = replace(last, deletion_timestamp_ns=epoch_ns(20), deletion_grace_period_seconds=30)
     workloads = tuple(replace(one, replicas=wanted) for one in snapshot.workloads)
-    [budget], scales = snapshot.budgets, OwnerScales(workloads)
-    synced = synced_status(budget, (*rest, end), scales.scale, snapshot.taken_at_ns)
-    return replace(snapshot, pods=(*rest, end), workloads=workloads, budgets=(synced,))
+    return synced(replace(snapshot, pods=(*rest, end), workloads=workloads))
 
 
 def test_a_budget_decides_as_without_the_pod_that_terminates_if_nobody_has_to_replace_it() -> None:
@@ -272,11 +266,7 @@ def test_pods_of_a_node_that_is_gone_are_collected_so_their_budget_promises_noth
         lost = App("lost", ["gone"], owner)
         budget = replace(make_budget("both", least=1), match_labels={})
         snapshot = drained_cluster(alone, lost, budgets=[budget])
-        [one] = snapshot.budgets
-        scale = OwnerScales(snapshot.workloads).scale
-        synced = synced_status(one, snapshot.pods, scale, snapshot.taken_at_ns)
-        snapshot = replace(snapshot, budgets=(synced,))
-        assert synced.disruptions_allowed == 1
+        assert [one.disruptions_allowed for one in snapshot.budgets] == [1]
         for timeout_ns in (0, ns(60)):
             bounds = proven(snapshot, drain("a1", at=100, timeout_ns=timeout_ns))
             assert {one.certain for one in bounds.rows.values()} <= {False}
@@ -313,13 +303,9 @@ def ordered(*budgets: str) -> ClusterSnapshot:
         replace(pod, labels={**pod.labels, "app": name or "nobody"})
         for pod, name in zip(snapshot.pods, budgets, strict=True)
     )
-    scale = OwnerScales(snapshot.workloads).scale
-    found = []
-    for name in sorted({*budgets} - {""}):
-        covered = [pod for pod in pods if pod.labels["app"] == name]
-        budget = make_budget(name, least=len(covered) - 1)
-        found.append(synced_status(budget, covered, scale, snapshot.taken_at_ns))
-    return replace(snapshot, pods=pods, budgets=tuple(found))
+    names = sorted({*budgets} - {""})
+    found = tuple(make_budget(name, least=budgets.count(name) - 1) for name in names)
+    return synced(replace(snapshot, pods=pods, budgets=found))
 
 
 def test_in_order_a_pod_is_made_at_once_only_where_one_budget_limits_all_that_go() -> None:
@@ -349,11 +335,7 @@ def wanting(app: App, replicas: int) -> ClusterSnapshot:
     """The app, whose owner wants more pods than there are."""
     snapshot = drained_cluster(app)
     sets = tuple(replace(one, replicas=replicas) for one in snapshot.workloads)
-    scale = OwnerScales(sets).scale
-    budgets = (
-        synced_status(one, snapshot.pods, scale, snapshot.taken_at_ns) for one in snapshot.budgets
-    )
-    return replace(snapshot, workloads=sets, budgets=tuple(budgets))
+    return synced(replace(snapshot, workloads=sets))
 
 
 def test_an_owner_that_lacks_pods_makes_them_so_its_budget_never_keeps_kubectl_for_ever() -> None:
