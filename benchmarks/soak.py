@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 import drawn_drains
 from contradictions import contradictions, node_contradictions, zone_contradictions
-from drain_worlds import DrainedWorld
+from drain_worlds import READY, DrainedWorld
 from msgspec.structs import replace
 from realities import World, draw_reality, draw_timing
 from soak_worlds import KINDS, draw_soak_world, kind_of
@@ -67,7 +67,7 @@ def judge(seed: int, realities: int) -> Verdict:
     certain = possible = 0
     try:
         if isinstance(world, DrainedWorld):
-            prediction = predict(*world, assume_ready=drawn_drains.READY)
+            prediction = predict(*world, assume_ready=READY)
             found = list(_drain_contradictions(world, prediction, seed, realities))
         else:
             prediction = predict(world.snapshot, world.scenario, world.configuration)

@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from builders import make_event, make_node, make_pod, make_scenario, make_snapshot
+from builders import make_event, make_node, make_pod, make_scenario, make_snapshot, ns
+from kubectl_evictplan.cluster.readiness import ReadyTimes
+from kubectl_evictplan.cluster.rooms import NO_LIMITS
 from kubectl_evictplan.controllers.disruption import OwnerScales
 from kubectl_evictplan.controllers.flags import ControllerConfiguration, resolve_configuration
 from kubectl_evictplan.kube.budgets import BudgetIndex
-from kubectl_evictplan.kube.disruption import synced_status
+from kubectl_evictplan.kube.disruption import EvictionRules, synced_status
 from kubectl_evictplan.kube.objects import (
     ClusterSnapshot,
     ControlPlaneFlags,
@@ -22,8 +24,12 @@ from kubectl_evictplan.kube.objects import (
     Workload,
 )
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
+from kubectl_evictplan.windows.drain_bounds import DrainBounds
+from kubectl_evictplan.windows.drain_world import drain_world
 
 NODES = ("a1", "a2", "b1", "b2")
+# How long replacements take until they are Ready.
+READY = ns(3), ns(3)
 CONFIGURATION = resolve_configuration(
     ControllerSettings(kubernetes_version="1.37.0"), ControlPlaneFlags()
 )
@@ -144,6 +150,15 @@ def drain(*nodes: str, at: float = 1, **flags: Any) -> ScenarioEvent:
 def drains(*events: ScenarioEvent, horizon: float | None = None) -> Scenario:
     """A scenario of drains, to the end of whatever happens."""
     return make_scenario(events, horizon=horizon)
+
+
+def proven(
+    snapshot: ClusterSnapshot, *events: ScenarioEvent, ready: tuple[int, int | None] = READY
+) -> DrainBounds:
+    """What is proven of these drains."""
+    scenario = drains(*events)
+    world = drain_world(snapshot, scenario, CONFIGURATION)
+    return DrainBounds(world, scenario, ReadyTimes(*ready), NO_LIMITS, EvictionRules())
 
 
 class DrainedWorld(NamedTuple):

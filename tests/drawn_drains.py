@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Iterator
 
-from drain_worlds import DrainedWorld, draw_drained_world, synced
+from drain_worlds import READY, DrainedWorld, draw_drained_world, synced
 from msgspec.structs import replace
 
 from builders import ns
@@ -26,8 +26,6 @@ from kubectl_evictplan.prediction.drains import NEVER
 from kubectl_evictplan.scenarios.actions.drain import drains_among
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.simulate import simulate
-
-READY = (ns(3), ns(3))
 
 
 def with_history(world: DrainedWorld, rng: random.Random) -> DrainedWorld:

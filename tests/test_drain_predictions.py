@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from drain_worlds import (
     CONFIGURATION,
+    READY,
     App,
     drain,
     drained_cluster,
@@ -31,7 +32,6 @@ from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.sources.redaction import pseudonyms, redact
 
-READY = (ns(3), ns(3))
 WIDE = (ns(5), ns(60))
 
 

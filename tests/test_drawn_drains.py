@@ -5,9 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
-from drain_worlds import DrainedWorld, draw_drained_world
+from drain_worlds import READY, DrainedWorld, draw_drained_world
 from drawn_drains import (
-    READY,
     bounded,
     broken_promises,
     contradictions,

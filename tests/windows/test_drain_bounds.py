@@ -5,15 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from drain_worlds import CONFIGURATION, App, drain, drained_cluster, drains, make_budget, synced
+from drain_worlds import (
+    CONFIGURATION,
+    READY,
+    App,
+    drain,
+    drained_cluster,
+    drains,
+    make_budget,
+    proven,
+    synced,
+)
 from msgspec.structs import replace
 
 from builders import epoch_ns, make_event, ns
-from kubectl_evictplan.cluster.readiness import ReadyTimes
-from kubectl_evictplan.cluster.rooms import NO_LIMITS
 from kubectl_evictplan.cluster.timeline import EVICTION_API, DrainEnd, NodeDrainEnded
 from kubectl_evictplan.controllers.replication import missing_pods
-from kubectl_evictplan.kube.disruption import EvictionRules
 from kubectl_evictplan.kube.objects import ClusterSnapshot, OwnerReference, Workload
 from kubectl_evictplan.prediction.document import CERTAIN, Prediction
 from kubectl_evictplan.prediction.predict import predict
@@ -24,19 +31,10 @@ from kubectl_evictplan.windows.drain_bounds import DrainBounds
 from kubectl_evictplan.windows.drain_rivals import RowBounds
 from kubectl_evictplan.windows.drain_world import drain_world
 
-READY = ns(3), ns(3)
 FREE = App("free", ["a1", "a1", "b1"])
 # Of its three pods one may be away.
 WEB = App("web", ["a1", "a1", "b1"], most=1)
 DRAINED = frozenset((DrainEnd.DRAINED,))
-
-
-def proven(
-    snapshot: ClusterSnapshot, *events: ScenarioEvent, ready: tuple[int, int | None] = READY
-) -> DrainBounds:
-    scenario = drains(*events)
-    world = drain_world(snapshot, scenario, CONFIGURATION)
-    return DrainBounds(world, scenario, ReadyTimes(*ready), NO_LIMITS, EvictionRules())
 
 
 def row(bounds: DrainBounds, pod: str) -> RowBounds:

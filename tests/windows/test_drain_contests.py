@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import pytest
-from drain_worlds import CONFIGURATION, App, drain, drained_cluster, drains, make_budget
+from drain_worlds import (
+    CONFIGURATION,
+    READY,
+    App,
+    drain,
+    drained_cluster,
+    drains,
+    make_budget,
+    proven,
+)
 from msgspec.structs import replace
 
 from builders import ns
-from kubectl_evictplan.cluster.readiness import ReadyTimes
-from kubectl_evictplan.cluster.rooms import NO_LIMITS
 from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE, DrainEnd
-from kubectl_evictplan.kube.disruption import EvictionRules
 from kubectl_evictplan.kube.objects import ClusterSnapshot, PodWebhook
 from kubectl_evictplan.prediction.predict import predict
-from kubectl_evictplan.scenarios.scenario import ScenarioEvent
 from kubectl_evictplan.windows.drain_bounds import DrainBounds, TurnBounds
 from kubectl_evictplan.windows.drain_rivals import RowBounds
-from kubectl_evictplan.windows.drain_world import drain_world
 
-READY = ns(3), ns(3)
 # From a disruption that is taken to the try that finds it back, at most: the other pod is Ready after 3.95 s, a try is 5.11 s off.
 ROUND = 9.06
-
-
-def proven(
-    snapshot: ClusterSnapshot, *events: ScenarioEvent, ready: tuple[int, int | None] = READY
-) -> DrainBounds:
-    scenario = drains(*events)
-    world = drain_world(snapshot, scenario, CONFIGURATION)
-    return DrainBounds(world, scenario, ReadyTimes(*ready), NO_LIMITS, EvictionRules())
 
 
 def row(bounds: DrainBounds, pod: str, controller: str = EVICTION_API) -> RowBounds:
