@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from drain_worlds import READY, DrainedWorld, draw_drained_world, synced
 from msgspec.structs import replace
@@ -23,6 +23,7 @@ from kubectl_evictplan.engine.drain_timing import DrainTiming
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.prediction.document import CERTAIN, DrainReport, Prediction
 from kubectl_evictplan.prediction.drains import NEVER
+from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.actions.drain import drains_among
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.simulate import simulate
@@ -112,6 +113,9 @@ def reality(
     return simulate(world.snapshot, world.scenario, world.configuration, drawn)
 
 
+Judge = Callable[[Timeline, Prediction, Scenario], list[str]]
+
+
 def contradictions(timeline: Timeline, prediction: Prediction, scenario: Scenario) -> list[str]:
     """What of a run no window of a prediction holds, and what is certain and absent."""
     return [
@@ -129,6 +133,18 @@ def broken_promises(timeline: Timeline, prediction: Prediction, scenario: Scenar
         *_outside(timeline, prediction, coverage.explored_nodes),
         *_absent(timeline, prediction),
         *_wrong_exits(timeline, prediction, scenario),
+    ]
+
+
+def mistakes(
+    world: DrainedWorld, rng: random.Random, runs: int, judge: Judge = contradictions
+) -> list[str]:
+    """What ``judge`` finds in so many drawn realities of a world and its prediction."""
+    prediction = predict(*world, assume_ready=READY)
+    return [
+        one
+        for number in range(runs)
+        for one in judge(reality(world, rng, number), prediction, world.scenario)
     ]
 
 

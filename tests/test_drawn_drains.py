@@ -11,6 +11,7 @@ from drawn_drains import (
     broken_promises,
     contradictions,
     draw_bounded_world,
+    mistakes,
     reality,
     with_gaps,
     with_history,
@@ -36,10 +37,7 @@ from kubectl_evictplan.windows.drain_world import drain_world
 @pytest.mark.parametrize("seed", range(6))
 def test_drawn_realities_lie_in_the_windows(seed: int) -> None:
     world = draw_drained_world(random.Random(seed))
-    prediction = predict(*world, assume_ready=READY)
-    rng = random.Random(seed)
-    for number in range(12):
-        assert contradictions(reality(world, rng, number), prediction, world.scenario) == []
+    assert mistakes(world, random.Random(seed), 12) == []
 
 
 @pytest.mark.parametrize(
@@ -63,10 +61,7 @@ def test_no_promise_is_broken_beside_gone_nodes_uncovered_pods_and_owners_that_l
 ) -> None:
     rng = random.Random(seed)
     world = with_gaps(draw_drained_world(random.Random(3000 + seed)), rng)
-    prediction = predict(*world, assume_ready=READY)
-    for number in range(20):
-        found = reality(world, rng, number)
-        assert broken_promises(found, prediction, world.scenario) == []
+    assert mistakes(world, rng, 20, broken_promises) == []
 
 
 @pytest.mark.slow
@@ -74,10 +69,7 @@ def test_none_of_many_drawn_realities_lies_outside() -> None:
     missed = []
     for seed in range(60):
         world = draw_drained_world(random.Random(1000 + seed))
-        prediction = predict(*world, assume_ready=READY)
-        rng = random.Random(seed)
-        for number in range(40):
-            missed += contradictions(reality(world, rng, number), prediction, world.scenario)
+        missed += mistakes(world, random.Random(seed), 40)
     assert missed == []
 
 
@@ -86,10 +78,7 @@ def test_realities_of_drains_of_some_pods_at_a_time_lie_in_the_windows() -> None
     missed = []
     for seed in range(40):
         rng = random.Random(seed)
-        world = draw_bounded_world(seed, rng)
-        prediction = predict(*world, assume_ready=READY)
-        for number in range(30):
-            missed += contradictions(reality(world, rng, number), prediction, world.scenario)
+        missed += mistakes(draw_bounded_world(seed, rng), rng, 30)
     assert missed == []
 
 
@@ -98,11 +87,7 @@ def test_a_pod_that_a_second_kubectl_finds_terminating_is_evicted_once_more() ->
     # The one of 400 drawn worlds in which that happens in one of 20 runs.
     rng = random.Random(20067)
     world = draw_bounded_world(20067, rng)
-    prediction = predict(*world, assume_ready=READY)
-    assert [
-        contradictions(reality(world, rng, number), prediction, world.scenario)
-        for number in range(5)
-    ] == [[] for _ in range(5)]
+    assert mistakes(world, rng, 5) == []
 
 
 @pytest.mark.slow
@@ -118,11 +103,7 @@ def test_a_pod_that_a_second_kubectl_finds_terminating_is_evicted_once_more() ->
 def test_who_may_lose_to_a_rival_of_its_budget_is_told_to_wait(seed: int, runs: int) -> None:
     rng = random.Random(seed)
     world = draw_bounded_world(seed, rng)
-    prediction = predict(*world, assume_ready=READY)
-    assert [
-        contradictions(reality(world, rng, number), prediction, world.scenario)
-        for number in range(runs)
-    ] == [[] for _ in range(runs)]
+    assert mistakes(world, rng, runs) == []
 
 
 @pytest.mark.slow
@@ -130,11 +111,7 @@ def test_a_refused_pod_gives_up_at_its_first_try_after_the_timeout() -> None:
     # One pod at a time: the last one is refused shortly before the 12 s are over.
     rng = random.Random(30199)
     world = draw_bounded_world(30199, rng)
-    prediction = predict(*world, assume_ready=READY)
-    assert [
-        contradictions(reality(world, rng, number), prediction, world.scenario)
-        for number in range(13)
-    ] == [[] for _ in range(13)]
+    assert mistakes(world, rng, 13) == []
 
 
 @pytest.mark.slow
@@ -146,11 +123,8 @@ def test_none_of_ten_thousand_realities_lies_outside_of_what_is_proven() -> None
         part = drain_world(world.snapshot, world.scenario, world.configuration)
         if not DrainBounds(part, world.scenario, ReadyTimes(*READY), NO_LIMITS, rules).complete:
             continue
-        prediction = predict(*world, assume_ready=READY)
-        rng = random.Random(seed)
-        for number in range(20):
-            judged += 1
-            wrong += contradictions(reality(world, rng, number), prediction, world.scenario)
+        judged += 20
+        wrong += mistakes(world, random.Random(seed), 20)
     assert wrong == []
     assert judged > 10_000
 
@@ -195,12 +169,7 @@ def test_who_is_under_no_budget_has_no_rivals() -> None:
 def test_a_request_that_loses_twice_at_its_budget_lies_in_its_window() -> None:
     # Two pods of one budget leave a node at once; the second of two conflicts meets a status that is synced.
     world = draw_drained_world(random.Random(31044))
-    prediction = predict(*world, assume_ready=READY)
-    rng = random.Random(30044)
-    assert [
-        contradictions(reality(world, rng, number), prediction, world.scenario)
-        for number in range(12)
-    ] == [[]] * 12
+    assert mistakes(world, random.Random(30044), 12) == []
 
 
 @pytest.mark.slow
@@ -208,10 +177,7 @@ def test_a_request_that_loses_twice_at_its_budget_lies_in_its_window() -> None:
 def test_no_promise_is_broken_beside_pods_that_start_end_wait_or_are_held(seed: int) -> None:
     rng = random.Random(seed)
     world = with_the_rest(draw_drained_world(random.Random(4000 + seed)), rng)
-    prediction = predict(*world, assume_ready=READY)
-    for number in range(20):
-        found = reality(world, rng, number)
-        assert broken_promises(found, prediction, world.scenario) == []
+    assert mistakes(world, rng, 20, broken_promises) == []
 
 
 @pytest.mark.slow
@@ -223,10 +189,7 @@ def test_no_promise_of_two_processes_is_broken(some_at_a_time: bool) -> None:
         rng = random.Random(1)
         if some_at_a_time:
             world = world._replace(scenario=bounded(world.scenario, rng))
-        prediction = predict(*world, assume_ready=READY)
-        for number in range(20):
-            found = reality(world, rng, number)
-            wrong += broken_promises(found, prediction, world.scenario)
+        wrong += mistakes(world, rng, 20, broken_promises)
     assert wrong == []
 
 
