@@ -173,8 +173,8 @@ class Contests:
     def _in_time(self, found: Contest, turn: PlannedTurn) -> Contest:
         """With ``--timeout``: kubectl gives up at a try, or waits no longer."""
         timeout_ns = turn.options.timeout_ns
-        in_time = found.until_ns is not None
-        in_time = in_time and (found.until_ns or 0) + self._dearest_ns([found]) < timeout_ns
+        until_ns = found.until_ns
+        in_time = until_ns is not None and until_ns + self._dearest_ns([found]) < timeout_ns
         if in_time and not found.held:
             return found
         asked_ns = timeout_ns + _HELD_UP_NS + GRANTED[1] + self._client_retries_ns(turn)
@@ -242,10 +242,10 @@ class Contests:
         if turn.options.disable_eviction:
             # One after the other, and then one loop that looks for all of them.
             first_ns, last_ns = takes(Latency.NEXT_DELETE)
-            number = len(turn.pods) + len(turn.guests) + len(turn.leaving)
-            evicted: tuple[int, int | None] = first_ns, number * last_ns
+            all_ns = len(turn.everybody) * last_ns
+            evicted: tuple[int, int | None] = first_ns, all_ns
             if through[1] is not None:
-                through = 0, through[1] + number * last_ns + _LOOKS_NS
+                through = 0, through[1] + all_ns + _LOOKS_NS
         else:
             places = self.asked_of(pod, turn)
             several = len(places) > 1

@@ -62,9 +62,7 @@ def _perhaps_refused(
     snapshot: ClusterSnapshot, made: Sequence[Pod], rooms: Sequence[tuple[Sequence[Pod], int, int]]
 ) -> Iterator[tuple[Sequence[Pod], int, int]]:
     """The rooms; of pods whose creation a webhook may refuse perhaps none is made."""
-    refusable = {
-        pod.key for pod in made if snapshot.webhooks and may_refuse_creation(snapshot.webhooks, pod)
-    }
+    refusable = {pod.key for pod in made if may_refuse_creation(snapshot.webhooks, pod)}
     limited: set[str] = set()
     for pods, least, most in rooms:
         limited.update(pod.key for pod in pods)
