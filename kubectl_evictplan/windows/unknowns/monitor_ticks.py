@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
-from kubectl_evictplan.cluster.kubelets import is_silent_at, observed_at_ns
+from kubectl_evictplan.cluster.kubelets import is_silent_at, is_up_at_start, observed_at_ns
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
 from kubectl_evictplan.kube.durations import SECOND_NS
@@ -27,6 +27,7 @@ from kubectl_evictplan.simulation.simulate import starts_without_controller
 from kubectl_evictplan.windows.circumstances import Moment, MomentKind
 from kubectl_evictplan.windows.pieces import Grid, Piece
 from kubectl_evictplan.windows.spent_tokens import zones_without_token
+from kubectl_evictplan.windows.unknowns.last_heartbeats import longest_renewal_ns
 from kubectl_evictplan.windows.unknowns.unknown import Unknown, sequence
 
 # Measured on recorded control planes: ticks cost 4-8 ms, passes about 1 ms. Larger clusters copy more
@@ -90,6 +91,29 @@ class TickMeetings:
     def ages_are_whole_ticks(self) -> bool:
         """Whether it takes the same number of ticks to reach an age from a tick on, whatever they cost."""
         return not any(whole_ticks(age_ns, self) for age_ns in self._ages_ns())
+
+    def every_renewal_counts(self, scenario: Scenario) -> bool:
+        """Whether a kubelet that is up may renew so slowly that its node is given up meanwhile."""
+        leases, grace_ns = self._snapshot.leases, self.configuration.node_monitor_grace_period_ns
+        startup_ns = self.configuration.node_startup_grace_period_ns
+        least_ns = min(grace_ns, startup_ns)
+        kinds = {lease.lease_duration_seconds: lease for lease in leases.values()}
+        if all(longest_renewal_ns(lease) <= least_ns for lease in (None, *kinds.values())):
+            return False
+        back = {
+            name
+            for event in scenario.events
+            if event.kubelets_up or event.node is not None
+            for name in event.nodes
+        }
+        if any(longest_renewal_ns(leases.get(name)) > grace_ns for name in back):
+            return True
+        seen_ns = observed_at_ns(self._snapshot, scenario.start_ns)
+        return any(
+            is_up_at_start(node, lease, seen_ns)
+            and longest_renewal_ns(lease) > (grace_ns if node.ready_status else startup_ns)
+            for node, lease in ((node, leases.get(node.name)) for node in self._snapshot.nodes)
+        )
 
     def longest_age_ns(self) -> int:
         """What is older than that was found out long ago."""

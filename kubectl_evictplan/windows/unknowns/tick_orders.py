@@ -96,12 +96,14 @@ class TickOrders:
         """One piece for each cell.
 
         None where there are too many, where a process may end before it begins, where it depends on a return when a
-        kubelet renews for the last time, and where by what they cost more or fewer ticks fit into an age that the controller
-        asks for.
+        kubelet renews for the last time, where kubelets renew too slowly for their grace period, and where by what they cost
+        more or fewer ticks fit into an age that the controller asks for.
         """
         if len(self._alike) > self._most or not self._meetings.ages_are_whole_ticks():
             return None
         if len(self._returns) > _RETURNS_MAX or _falls_silent_again(self._scenario):
+            return None
+        if self._meetings.every_renewal_counts(self._scenario):
             return None
         known_scenario = replace(self._scenario, events=tuple(_known(self._scenario)))
         self._moments = {each.at_ns: each for each in self._meetings.moments(known_scenario)}
