@@ -144,6 +144,13 @@ class Decision:
             self.taint = taints[used.index(self.toleration_index)]
             self.toleration_seconds = tolerations[self.toleration_index].toleration_seconds
 
+    @property
+    def delay_ns(self) -> int | None:
+        """How long after the taints the pod is deleted; None: never."""
+        if self.all_tolerated and self.minimum_ns < 0:
+            return None
+        return max(self.minimum_ns, 0)
+
 
 def delete_is_refused(pod: Pod, configuration: ControllerConfiguration) -> DeleteFailure | None:
     """Why the controller can never delete this pod in this release; None when it can."""

@@ -126,7 +126,8 @@ class PodFates:
             return
         from kubectl_evictplan.windows.proven_fates import put_proven  # rarely anything to prove
 
-        put_proven(self._result, self._nodes[names[0]], pods, bounds, self._horizon_ns)
+        given = self._configuration, self._horizon_ns
+        put_proven(self._result, self._nodes[names[0]], pods, bounds, *given)
 
     def _world(
         self, names: frozenset[str], pods: list[Pod], scenario: Scenario | None = None

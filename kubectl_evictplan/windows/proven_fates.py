@@ -1,20 +1,22 @@
 """What is proven of a node whose runs are samples: its taint, and the pods that go by that taint.
 
 For nodes that ``SimpleFates`` does not take although they only fall silent, or wait at the start: with pods on their way out, or with
-several waits. A pod's delete follows the taint by the same delay in every run where nothing else happens to the node or the pod.
+several waits. A pod's delete follows the taint by what its tolerations say in every run where nothing else happens to the node or the pod.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from kubectl_evictplan.cluster.timeline import TAINT_EVICTION, TaintAdded, Timeline
+from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
+from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
-from kubectl_evictplan.kube.objects import NO_EXECUTE, Node, Pod
+from kubectl_evictplan.controllers.taint_eviction import Decision
+from kubectl_evictplan.kube.objects import NO_EXECUTE, Node, Pod, Taint
 from kubectl_evictplan.kube.taints import (
     LIFECYCLE_NO_EXECUTE_KEYS,
     OUT_OF_SERVICE,
-    is_lifecycle_no_execute,
+    UNREACHABLE,
     no_execute_taints,
 )
 from kubectl_evictplan.windows.outcome import (
@@ -28,7 +30,12 @@ from kubectl_evictplan.windows.outer_bounds import NodeBounds
 
 
 def put_proven(
-    result: Exploration, node: Node, pods: Iterable[Pod], bounds: NodeBounds, horizon_ns: int
+    result: Exploration,
+    node: Node,
+    pods: Iterable[Pod],
+    bounds: NodeBounds,
+    configuration: ControllerConfiguration,
+    horizon_ns: int,
 ) -> None:
     """Put what is proven of the node in the place of what was only explored of it.
 
@@ -38,13 +45,19 @@ def put_proven(
     if no_execute_taints(node.taints) or out_of_service or bounds.served[0] > bounds.served[1]:
         return
     _put_taint(result, node, bounds)
+    # A node that is not Ready at the start may get either of the taints.
+    keys = (UNREACHABLE,) if node.ready_status == TRUE else LIFECYCLE_NO_EXECUTE_KEYS
+    taints = [Taint(key, NO_EXECUTE) for key in keys]
     for pod in pods:
         key = EvictionKey(pod.key, pod.uid, TAINT_EVICTION, 0)
         found = result.evictions.get(key)
         if found is not None and found.missed:
             # A pod that ends by itself may be gone before.
             stays = pod.deletion_timestamp_ns is None
-            proven = _proven(found, bounds, horizon_ns, certain=stays and bounds.certain)
+            comparison = configuration.comparison_operators
+            delays_ns = [Decision((each,), pod.tolerations, comparison).delay_ns for each in taints]
+            certain = stays and bounds.certain
+            proven = _proven(found, bounds, delays_ns, horizon_ns, certain=certain)
             if proven is not None:
                 result.evictions[key] = proven
 
@@ -61,19 +74,22 @@ def _put_taint(result: Exploration, node: Node, bounds: NodeBounds) -> None:
 
 
 def _proven(
-    found: PossibleEviction, bounds: NodeBounds, horizon_ns: int, *, certain: bool
+    found: PossibleEviction,
+    bounds: NodeBounds,
+    delays_ns: Sequence[int | None],
+    horizon_ns: int,
+    *,
+    certain: bool,
 ) -> PossibleEviction | None:
-    """The eviction within its bounds, None where its delay is not known."""
-    delay_ns = _delay_ns(found)
-    if delay_ns is None:
+    """The eviction within its bounds, ``delays_ns`` after any of the taints; None where it comes after the horizon."""
+    known_ns = [delay_ns for delay_ns in delays_ns if delay_ns is not None]
+    if not known_ns or bounds.served[0] + min(known_ns) > horizon_ns:
         return None
-    low_ns, high_ns = bounds.served[0] + delay_ns, bounds.served[1] + delay_ns
-    if low_ns > horizon_ns:
-        return None
+    low_ns, high_ns = bounds.served[0] + min(known_ns), bounds.served[1] + max(known_ns)
     gone_ns = found.gone_earliest_ns
     return found._replace(
         spans=((low_ns, min(high_ns, horizon_ns)),),
-        certain=certain and high_ns <= horizon_ns,
+        certain=certain and len(known_ns) == len(delays_ns) and high_ns <= horizon_ns,
         gone_earliest_ns=None
         if gone_ns is None
         else max(low_ns, gone_ns - (found.earliest_ns - low_ns)),
@@ -81,23 +97,3 @@ def _proven(
         circumstances=(),
         proven=True,
     )
-
-
-def _delay_ns(found: PossibleEviction) -> int | None:
-    """From the taint to the delete, in the run that is kept as a sample."""
-    if found.sample is None:
-        return None
-    timeline, index = found.sample
-    tainted_ns = _tainted_ns(timeline, found.node)
-    return None if tainted_ns is None else timeline.entries[index].at_ns - tainted_ns
-
-
-def _tainted_ns(timeline: Timeline, name: str) -> int | None:
-    for entry in timeline.entries:
-        if (
-            isinstance(entry, TaintAdded)
-            and entry.node == name
-            and is_lifecycle_no_execute(entry.taint)
-        ):
-            return entry.at_ns
-    return None

@@ -111,11 +111,12 @@ class WideFates:
     def _by_taints(self, version: Version, course: NodeCourse) -> Iterator[Possible]:
         for standing in course.taints:
             decision = self._decide(version.pod, standing.taint)
-            if decision.all_tolerated and decision.minimum_ns < 0:
+            delay_ns = decision.delay_ns
+            if delay_ns is None:
                 continue
             for life in self._courses.lives:
                 since_ns = max(standing.put[0], version.since_ns, life.begins[0], 0)
-                low_ns = since_ns + max(decision.minimum_ns, 0)
+                low_ns = since_ns + delay_ns
                 if standing.at_start and life.warm and version.since_ns < 0:
                     low_ns = min(low_ns, self._runs_out_ns(version.pod, low_ns))
                 high_ns = min(self._over_ns(version, course, life, since_ns), life.ends_ns)
@@ -154,10 +155,7 @@ class WideFates:
 
     def delay_ns(self, version: Version, taint: Taint) -> int | None:
         """How long the pod tolerates the taint; None: for ever."""
-        decision = self._decide(version.pod, taint)
-        if decision.all_tolerated and decision.minimum_ns < 0:
-            return None
-        return max(decision.minimum_ns, 0)
+        return self._decide(version.pod, taint).delay_ns
 
     def longest_ns(self, version: Version, course: NodeCourse) -> int:
         """How much longer than the start of the scenario, or of a taint, any timer of the pod can run."""
