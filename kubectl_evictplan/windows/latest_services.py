@@ -48,10 +48,11 @@ _LOOKED_AT_MAX = 300_000
 
 
 class _Member(msgspec.Struct, frozen=True):
-    """A node that is, or may be, in a zone."""
+    """A node that is, or may be, in a zone; ``stays``: it always is while it exists, and counts or does not."""
 
     course: NodeCourse
     counts: bool
+    stays: bool
 
 
 class States(NamedTuple):
@@ -99,14 +100,22 @@ class LatestServices:
             self._zones = self._members()
 
     def _members(self) -> dict[str, list[_Member]]:
-        zones: dict[str, list[_Member]] = {}
+        # By zone and name, whether the node counts: one that is created again may be another one.
+        looks: dict[str, dict[str, set[bool]]] = {}
         created = (event.node for event in self._scenario.events if event.node is not None)
         for node in (*self._snapshot.nodes, *created):
-            counts = not self._membership.is_excluded(node)
             zone = self._membership.zone_key(node)
-            zones.setdefault(zone, []).append(_Member(self._courses.of(node.name), counts))
+            counts = not self._membership.is_excluded(node)
+            looks.setdefault(zone, {}).setdefault(node.name, set()).add(counts)
             self._zones_of.setdefault(node.name, set()).add(zone)
-        return zones
+        return {
+            zone: [self._member(name, counts) for name, counts in names.items()]
+            for zone, names in looks.items()
+        }
+
+    def _member(self, name: str, counts: set[bool]) -> _Member:
+        stays = len(counts) == 1 and len(self._zones_of[name]) == 1
+        return _Member(self._courses.of(name), any(counts), stays)
 
     def _find_all_down(self) -> int | None:
         """Until when a time in which all zones are down may be over; None where there is none."""
@@ -321,7 +330,7 @@ class LatestServices:
             if not member.counts:
                 continue
             up, not_up, gone = _can_be(member.course, segment)
-            gone = gone or len(self._zones_of[member.course.name]) > 1
+            gone = gone or not member.stays
             ready[0] += up and not not_up and not gone
             ready[1] += up
             down[0] += not_up and not up and not gone
