@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
+from functools import partial
 
 import msgspec
 from msgspec.structs import replace
@@ -47,6 +48,8 @@ class _Renewals(msgspec.Struct, eq=False):
     last_ns: int | None = None
     # The newest renewal of an earlier series.
     older_ns: int | None = None
+    # For so long nothing is heard of the kubelet before it stops.
+    quiet_ns: int = 0
 
     def newest(self, at_ns: int) -> int | None:
         """Newest renewal at or before ``at_ns``."""
@@ -127,6 +130,8 @@ class Kubelets:
         self.touch_causes: dict[str, Causes] = {}
         # Last heartbeats that the scenario states: (instant of the stop, last renewal) by node.
         self._stated: dict[str, list[tuple[int, int]]] = {}
+        # Silent ones that were heard once more, until they stop.
+        self._heard_once_more: set[str] = set()
         # Called with a node's name *before* its kubelet changes, so that observers can look back.
         self.watchers: list[Callable[[str], None]] = []
         state.watch_pods(self._pod_changed)
@@ -140,12 +145,16 @@ class Kubelets:
         self, name: str, anchor_ns: int, period_ns: int, first_ns: int | None
     ) -> _Renewals:
         series = self._renewals[name] = _Renewals(anchor_ns, period_ns, first_ns)
-        now_ns = self._state.now_ns
-        for stop_ns, last_ns in self._stated.get(name, ()):
-            if stop_ns >= now_ns:
-                series.last_ns = last_ns
-                break
+        stated = self._next_stated(name)
+        if stated is not None:
+            stop_ns, series.last_ns = stated
+            series.quiet_ns = stop_ns - series.last_ns
         return series
+
+    def _next_stated(self, name: str) -> tuple[int, int] | None:
+        """The next stop of which the scenario states the last heartbeat, with that."""
+        now_ns = self._state.now_ns
+        return next((each for each in self._stated.get(name, ()) if each[0] >= now_ns), None)
 
     def load(self, snapshot: ClusterSnapshot, start_ns: int) -> None:
         """Kubelets as the snapshot shows them: fresh leases are renewed on, stale ones are silent."""
@@ -165,6 +174,31 @@ class Kubelets:
                 self._new_series(node.name, start_ns, _DEFAULT_PERIOD_NS, None)
             if not is_up:
                 self._note_silence(node.name, ())
+                self._await_last_heartbeat(node.name)
+
+    def _await_last_heartbeat(self, name: str) -> None:
+        """A silent kubelet is heard once more where the scenario states a later last heartbeat of it."""
+        stated, series = self._next_stated(name), self._renewals.get(name)
+        if stated is None:
+            return
+        _, last_ns = stated
+        if series is not None and series.last_ns is not None and last_ns <= series.last_ns:
+            return
+        if last_ns <= self._state.now_ns:
+            self._hear_once_more(name, last_ns)
+        else:
+            heard = partial(self._hear_once_more, name, last_ns)
+            self._state.events.schedule(last_ns, Priority.OUTSIDE, heard)
+
+    def _hear_once_more(self, name: str, last_ns: int) -> None:
+        if name in self._up:
+            return  # it came back before
+        self._before_change(name)
+        old = self._renewals.get(name)
+        period_ns = old.period_ns if old is not None else _DEFAULT_PERIOD_NS
+        series = self._renewals[name] = _Renewals(last_ns, period_ns, last_ns, last_ns)
+        series.older_ns = old.newest(last_ns - 1) if old is not None else None
+        self._heard_once_more.add(name)
 
     def _note_silence(self, name: str, because: Causes) -> None:
         renewals = self._renewals.get(name)
@@ -192,9 +226,9 @@ class Kubelets:
         return node is not None and name in self._up and node.ready_status != "False"
 
     def renews_slower_than(self, name: str, limit_ns: int) -> bool:
-        """Whether two renewals of an up kubelet can lie more than ``limit_ns`` apart."""
+        """Whether nothing may be heard of an up kubelet for more than ``limit_ns``."""
         series = self._renewals.get(name)
-        return series is not None and series.period_ns > limit_ns
+        return series is not None and max(series.period_ns, series.quiet_ns) > limit_ns
 
     def lease_at(self, name: str, at_ns: int) -> LeaseVersion | None:
         """The node's Lease as it was at ``at_ns``; None without a Lease."""
@@ -215,18 +249,15 @@ class Kubelets:
             # A kubelet that starts at this very instant goes on to its next stop.
             stated.remove((now_ns, last_heartbeat_ns))
         series = self._renewals.get(name)
-        if series is None and last_heartbeat_ns is not None:
-            series = self._new_series(
-                name, last_heartbeat_ns, _DEFAULT_PERIOD_NS, last_heartbeat_ns
-            )
-        if series is not None:
+        if series is not None and name in self._up:
             # Before anybody looks back: ticks that have passed saw this heartbeat, not the formula's.
             series.last_ns = (
                 series.newest(now_ns) if last_heartbeat_ns is None else last_heartbeat_ns
             )
         self._before_change(name)
-        if name in self._up:
+        if name in self._up or name in self._heard_once_more:
             self._up.discard(name)
+            self._heard_once_more.discard(name)
             self._note_silence(name, because)
 
     def touch_lease(self, name: str, because: Causes) -> None:
@@ -277,6 +308,7 @@ class Kubelets:
                 self._renew_now(new.name)
             elif new.name not in self._up:
                 self._note_silence(new.name, self._state.node_causes[new.name])
+                self._await_last_heartbeat(new.name)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         if new is not None and new.deletion_timestamp_ns is not None:

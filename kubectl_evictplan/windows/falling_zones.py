@@ -88,6 +88,8 @@ class FallingZones:
             heartbeat = stopped
             if not up and lease is not None and lease.renew_time_ns is not None:
                 renewed_ns = lease.renew_time_ns - self._scenario.start_ns
+                if stopped is not None and stopped[1] > renewed_ns:
+                    return False  # the scenario says that it is heard once more
                 heartbeat = renewed_ns, renewed_ns
             if heartbeat is not None:
                 self.silent.setdefault(zone, {})[node.name] = heartbeat

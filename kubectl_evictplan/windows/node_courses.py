@@ -189,6 +189,8 @@ class NodeCourses:
         if isinstance(event, StopKubelet):
             if newest.silent is None:
                 newest.silent = self._last_heartbeat(name, newest.stretch, index, event)
+            elif event.last_heartbeat_ns is not None:
+                newest.silent = self._heard_once_more(newest.silent, event.last_heartbeat_ns)
         elif event.kubelets_up and newest.stretch.status is not None:
             status = event.status if isinstance(event, PostReady) else TRUE
             drafts.append(_Draft(Stretch(within, status)))
@@ -203,16 +205,19 @@ class NodeCourses:
 
     def _last_heartbeat(self, name: str, stretch: Stretch, index: int, event: StopKubelet) -> Span:
         if event.last_heartbeat_ns is not None:
-            return event.last_heartbeat_ns, event.last_heartbeat_ns
+            # What it posts when it comes back is heard as well.
+            low_ns, high_ns = (max(event.last_heartbeat_ns, at_ns) for at_ns in stretch.begins)
+            return low_ns, high_ns
         longest_ns = longest_renewal_ns(self._snapshot.leases.get(name))
         at_start = stretch.begins[0] == BEFORE_NS
-        is_known = stretch.begins[0] == stretch.begins[1] and not self._was_created(name, index)
-        if at_start or is_known:
+        if at_start or stretch.begins[0] == stretch.begins[1]:
             return last_heartbeat_window(self._snapshot, self._scenario, index, name)
         return max(stretch.begins[0], event.at_ns - longest_ns), event.at_ns
 
-    def _was_created(self, name: str, index: int) -> bool:
-        return any(event.node is not None for i, event in self._events[name] if i < index)
+    def _heard_once_more(self, silent: Span, last_ns: int) -> Span:
+        """Where a silent kubelet is: a tick may give it up before that, and then nothing changes."""
+        given_up_ns = self._noticed(silent)[1]
+        return silent if given_up_ns < last_ns else (silent[0], max(silent[1], last_ns))
 
     def _given_up(self, name: str, draft: _Draft) -> Span | None:
         stretch = draft.stretch

@@ -246,8 +246,12 @@ def last_heartbeat_spans(
         known_ns = lease.renew_time_ns - scenario.start_ns
         silent = is_silent_at(lease, observed_at_ns(snapshot, scenario.start_ns))
     for event in scenario.events[:index]:
-        if event.kubelets_up and name in event.nodes:
+        made = event.node is not None and event.node.name == name and event.node.ready_status
+        if (event.kubelets_up and name in event.nodes) or (made and made != "Unknown"):
             known_ns, silent = event.at_ns, False
+        elif event.kubelets_up is False and name in event.nodes:
+            # It renewed for the last time before that: nothing later counts.
+            known_ns, silent = event.at_ns - longest_ns if known_ns is None else known_ns, True
     if known_ns is not None and silent:
         return ((known_ns, known_ns),)
     if known_ns is None:

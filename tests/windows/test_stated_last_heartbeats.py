@@ -1,0 +1,86 @@
+"""The last heartbeat that a scenario states counts, whatever the Lease shows and however late the stop is."""
+
+from __future__ import annotations
+
+from builders import make_event, make_lease, make_scenario, make_snapshot, ns
+from kubectl_evictplan.cluster.timeline import KubeletSilent, NodeBecameUnknown, NodePassedOver
+from kubectl_evictplan.controllers.flags import ControllerConfiguration, resolve_configuration
+from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.kube.objects import ClusterSnapshot, ControlPlaneFlags
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario
+from kubectl_evictplan.simulation.simulate import simulate
+from kubectl_evictplan.windows.node_courses import NodeCourses
+from kubectl_evictplan.windows.unknowns.last_heartbeats import last_heartbeat_window
+
+
+def settled(release: str) -> ControllerConfiguration:
+    return resolve_configuration(ControllerSettings(release), ControlPlaneFlags())
+
+
+def world(renewed: float, stop: float, last: float) -> tuple[ClusterSnapshot, Scenario]:
+    """Two nodes; n0's Lease was renewed then, and its kubelet stops."""
+    snapshot = make_snapshot(["n0", "n1"], leases=[make_lease("n0", renewed)])
+    silent = make_event(stop, "kubelet-stop", "n0", last_heartbeat=last)
+    return snapshot, make_scenario([silent], horizon=200)
+
+
+def unknown_at(
+    renewed: float, stop: float, last: float, *, release: str = "1.29.6", phase: float = 0
+) -> list[float]:
+    """When n0 becomes Unknown, with a grace period of 40 s and ticks every 5 s from ``phase`` on."""
+    timing = Timing(monitor_phase_ns=ns(phase))
+    timeline = simulate(*world(renewed, stop, last), settled(release), timing)
+    assert not any(isinstance(entry, NodePassedOver) for entry in timeline.entries)
+    return [entry.at_ns / 1e9 for entry in timeline.entries if isinstance(entry, NodeBecameUnknown)]
+
+
+def test_a_kubelet_that_is_silent_at_the_start_is_heard_once_more_at_its_stated_last_heartbeat() -> (
+    None
+):
+    assert unknown_at(-25, 12, 5.5) == unknown_at(-2, 12, 5.5) == [50]
+    assert unknown_at(-25, 2, -3) == unknown_at(-4, 2, -3) == [40]
+
+
+def test_the_silence_that_counts_is_told_with_the_stop() -> None:
+    timeline = simulate(*world(-25, 12, 5.5), settled("1.29.6"), Timing())
+    told = [(e.at_ns, e.last_renewal_ns) for e in timeline.entries if isinstance(e, KubeletSilent)]
+    assert told == [(0, ns(-25)), (ns(12), ns(5.5))]
+
+
+def test_a_node_that_is_given_up_before_its_last_heartbeat_stays_so() -> None:
+    assert unknown_at(-25, 22, 21) == [15]
+
+
+def test_of_a_silent_kubelet_a_last_heartbeat_before_its_lease_changes_nothing() -> None:
+    assert unknown_at(-25, 3, -30) == [15]
+    # Where the age of a Lease counts that is not the one on record, 1.37 passes the node over.
+    assert unknown_at(-25, 3, -30, release="1.37.0") == [25]
+
+
+def test_a_node_is_given_up_by_its_last_heartbeat_although_its_kubelet_stops_much_later() -> None:
+    assert unknown_at(-2, 150, 5.5) == [50]
+
+
+def test_bounds_and_windows_hold_both_silences_of_a_kubelet_that_is_heard_once_more() -> None:
+    configuration = settled("1.29.6")
+    for last in (5.5, 14, 21):
+        snapshot, scenario = world(-25, last + 1, last)
+        courses = NodeCourses(snapshot, scenario, configuration, ns(5.02))
+        bounds = courses.of("n0").stretches[0].unknown
+        assert bounds is not None
+        (found,) = [
+            (change.earliest_seconds, change.latest_seconds)
+            for report in predict(snapshot, scenario, configuration).nodes
+            for change in report.changes
+            if (report.node, change.what, change.value) == ("n0", "ready", "Unknown")
+        ]
+        phases = (number / 4 for number in range(20))
+        seen = [at for phase in phases for at in unknown_at(-25, last + 1, last, phase=phase)]
+        assert bounds[0] / 1e9 <= found[0] <= min(seen) <= max(seen) <= found[1] <= bounds[1] / 1e9
+
+
+def test_a_kubelet_that_is_silent_renews_no_more_before_it_stops_again() -> None:
+    snapshot = make_snapshot(["n0"], renewed=-2)
+    stops = [make_event(at, "kubelet-stop", "n0") for at in (5, 40)]
+    assert last_heartbeat_window(snapshot, make_scenario(stops), 1, "n0") == (ns(-2), ns(-2))
