@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 
-from kubectl_evictplan.garbage import all_stays, collect_rarely
+from kubectl_evictplan.garbage import all_stays, collect_rarely, is_anything_kept, keep_to_the_end
 
 _EXIT_INTERRUPTED = 130
 
@@ -18,6 +18,7 @@ def main() -> None:
     program at once. At the end it is ignored, so that no half of the interpreter is left to complain.
     """
     collect_rarely()
+    keep_to_the_end()
     interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if interruptible:
         signal.signal(signal.SIGINT, lambda *_: os._exit(_EXIT_INTERRUPTED))
@@ -38,7 +39,19 @@ def main() -> None:
         code = _EXIT_INTERRUPTED
     # The system takes back all memory at once: nobody need look for garbage before.
     all_stays()
+    if is_anything_kept():
+        _end_at_once(code)
     sys.exit(code)
+
+
+def _end_at_once(code: int) -> None:
+    """End without the interpreter's own end, which takes every object to pieces; what was written is written."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError, AttributeError):
+            return  # the usual end tells of it, or not, as it always did
+    os._exit(code)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,27 @@ def all_stays() -> None:
     gc.freeze()
 
 
+# What is never taken to pieces; None where the program goes on after it.
+_kept: list[object] | None = None
+
+
+def keep_to_the_end() -> None:
+    """The program ends with this run: ``keep`` does so from now on."""
+    global _kept  # noqa: PLW0603 - it is about the whole process
+    _kept = []
+
+
+def keep(*things: object) -> None:
+    """Do not take these to pieces at the end, object by object: the system takes back all memory at once."""
+    if _kept is not None:
+        _kept.extend(things)
+
+
+def is_anything_kept() -> bool:
+    """Whether there is something that the interpreter had to take to pieces if it were to end as usual."""
+    return bool(_kept)
+
+
 @contextmanager
 def collecting_rarely() -> Iterator[None]:
     """Look for garbage even more seldom, and not at what is there already: saves a third of the time on large clusters."""

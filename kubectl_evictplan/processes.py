@@ -1,4 +1,4 @@
-"""Processes of our own that work beside this one: how many, how they begin, and that none outlives it."""
+"""Processes and threads of our own that work beside this one: how many, how they begin, and that none outlives it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from kubectl_evictplan.garbage import all_stays, collect_rarely
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
+
+_T = TypeVar("_T")
 
 # The function of this worker process; set once, so that what it needs is sent once.
 _function: Callable[[Any], Any] | None = None
@@ -32,17 +35,17 @@ def processes(workers: int, function: Callable[[Any], Any]) -> Executor:
     On Linux they share with this one what it has loaded; never where threads run, whose locks a copy would hold
     for ever. Elsewhere ``function`` is sent to them and must be picklable.
     """
-    import threading
     from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_all_start_methods, get_context
+    from multiprocessing import get_context
 
-    shared = (
-        sys.platform == "linux"
-        and "fork" in get_all_start_methods()
-        and threading.active_count() == 1
-    )
-    context = get_context("fork" if shared else "spawn")
+    context = get_context("fork" if _may_be_copied() else "spawn")
     return ProcessPoolExecutor(workers, context, _begin, (function,))
+
+
+def _may_be_copied() -> bool:
+    import threading
+
+    return sys.platform == "linux" and threading.active_count() == 1
 
 
 def work(task: Any) -> Any:
@@ -72,3 +75,120 @@ def _end_with_parent() -> None:
     if parent is not None:
         parent.join()
         os._exit(1)
+
+
+# -- one thing beside another -------------------------------------------------------------------------
+
+# Before each piece that a copy sends stands its length, at the end 0. A pipe holds so much at most for most users.
+_LENGTH_BYTES = 8
+_PIPE_BYTES = 1 << 20
+
+
+def in_thread(function: Callable[[], _T]) -> Callable[[], _T]:
+    """Begin with it in a thread; what is returned waits for its answer, or raises what it raised.
+
+    Worth it for what needs no Python meanwhile: reading, unpacking, digests.
+    """
+    import threading
+
+    answers: list[_T] = []
+    errors: list[BaseException] = []
+
+    def begin() -> None:
+        try:
+            answers.append(function())
+        except BaseException as error:  # noqa: BLE001 - told to whoever asks for the answer
+            errors.append(error)
+
+    def answer() -> _T:
+        thread.join()
+        if errors:
+            raise errors[0]
+        return answers[0]
+
+    thread = threading.Thread(target=begin, daemon=True)
+    thread.start()
+    return answer
+
+
+def in_copy(make: Callable[[], Iterable[bytes]]) -> Callable[[], Iterable[bytes]]:
+    """Begin to make pieces of bytes in a copy of this process; what is returned gives them, and is asked once.
+
+    Only the time is another: where there is no second processor or no copy can be made ``make`` is called here once its
+    pieces are asked for, and where the copy is lost, or fails, for what it had not sent. ``make`` gives the same each time.
+    """
+    if default_jobs() == 1 or not _may_be_copied():
+        return make
+    try:
+        ours, theirs = os.pipe()
+    except OSError:
+        return make
+    try:
+        copy = os.fork()
+    except OSError:
+        os.close(ours)
+        os.close(theirs)
+        return make
+    if copy == 0:
+        os.close(ours)
+        _send(make, theirs)
+    os.close(theirs)
+    return partial(_received, ours, copy, make)
+
+
+def _send(make: Callable[[], Iterable[bytes]], pipe: int) -> NoReturn:
+    """In a copy: make it, write it and end, without a word of our own or of what this process had begun to write."""
+    import fcntl
+
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        _end_with_reader(pipe)
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        with open(pipe, "wb") as stream:
+            for piece in filter(None, make()):
+                stream.write(len(piece).to_bytes(_LENGTH_BYTES, "little"))
+                stream.write(piece)
+            stream.write(bytes(_LENGTH_BYTES))
+    finally:
+        os._exit(0)
+
+
+def _end_with_reader(pipe: int) -> None:
+    """End this copy as soon as nobody is there any more to read from it."""
+    import select
+    import threading
+
+    def wait() -> None:
+        poll = select.poll()
+        poll.register(pipe, 0)  # told of errors only: of a pipe that nobody reads
+        poll.poll()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def _received(ours: int, copy: int, make: Callable[[], Iterable[bytes]]) -> Iterator[bytes]:
+    """All that the copy makes, as it comes."""
+    sent, is_whole = 0, False
+    with open(ours, "rb") as stream:
+        while len(head := stream.read(_LENGTH_BYTES)) == _LENGTH_BYTES:
+            length = int.from_bytes(head, "little")
+            is_whole = not length
+            piece = stream.read(length)
+            if is_whole or len(piece) < length:
+                break
+            yield piece
+            sent += length
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(copy, 0)
+    if not is_whole:
+        yield from _behind(sent, make())
+
+
+def _behind(sent: int, pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """What comes after so many bytes."""
+    for piece in pieces:
+        if len(piece) > sent:
+            yield piece[sent:]
+        sent = max(sent - len(piece), 0)

@@ -7,8 +7,10 @@ it is.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import tzinfo
+from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 from kubectl_evictplan.commands.connection_options import load_live
@@ -30,8 +32,9 @@ from kubectl_evictplan.commands.terminal import (
     wants_ascii,
 )
 from kubectl_evictplan.errors import Correction, InputError, Problem, WrongWord, mistake
-from kubectl_evictplan.garbage import all_stays, collecting_rarely
+from kubectl_evictplan.garbage import all_stays, collecting_rarely, keep
 from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.processes import default_jobs, in_copy
 
 if TYPE_CHECKING:
     from kubectl_evictplan.commands.observing import Look
@@ -43,10 +46,16 @@ if TYPE_CHECKING:
     from kubectl_evictplan.live.flags import ConnectionFlags
     from kubectl_evictplan.plans.document import Plan
     from kubectl_evictplan.prediction.document import Prediction
+    from kubectl_evictplan.report.json_text import ImpactText
     from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
 
     Events = tuple[Sequence[ScenarioEvent], Sequence[ClusterWarning]]
     Planned = tuple[Scenario, ControllerSettings, Sequence[ClusterWarning]]
+
+# Taking so many to pieces at the end takes a while.
+_MANY_PODS = 20_000
+# The text of so many rows and what they cost are worth two processors.
+_MANY_EVICTIONS = 5_000
 
 
 def what_if_events(options: WhatIfOptions, events_on: Callable[[ClusterSnapshot], Events]) -> None:
@@ -78,9 +87,6 @@ def _what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pl
     if options.save_scenario is not None:
         name, force = options.save_scenario, options.force
         refuse_existing(("--save-scenario",), name, "scenario.yaml", force=force)
-    from kubectl_evictplan.impact.assess import with_impact
-    from kubectl_evictplan.report import WITH_IMPACT
-
     with Progress(sys.stderr) as progress:
         asked = ask(options, given, look, plan, progress)
         all_stays()
@@ -89,23 +95,51 @@ def _what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pl
         if options.save_scenario is not None:
             _save(options.save_scenario, scenario, asked.settings, force=bool(options.force))
         prediction = predicted(asked, given, progress, explain)
+        is_large = len(snapshot.pods) > _MANY_PODS
+        if is_large:
+            keep(asked, prediction)
         made = None
         if options.out is not None:
             made = planned(options, given, snapshot, scenario, asked.settings, prediction)
             prediction = made.prediction
-        if options.output in WITH_IMPACT or gates:
-            known = (snapshot, scenario, configuration, prediction)
-            prediction = with_impact(
-                *known, assume_ready=given.assume_ready_ns, quorums=options.quorums
-            )
+        from kubectl_evictplan.impact.assess import with_impact
+        from kubectl_evictplan.report import WITH_IMPACT
+
+        assess = partial(
+            with_impact,
+            *(snapshot, scenario, configuration, prediction),
+            assume_ready=given.assume_ready_ns,
+            quorums=options.quorums,
+        )
+        impact = None
+        is_long = is_large and len(prediction.evictions) > _MANY_EVICTIONS
+        if options.output == "json" and not gates and is_long:
+            impact = in_copy(partial(_impact_text, assess))
+        elif options.output in WITH_IMPACT or gates:
+            prediction = assess()
     results = judged(gates, prediction, snapshot)
     if any(one.failed for one in results):
         made = None
     # Before the report, of which a pager may read the beginning only.
     if made is not None and options.out is not None:
         write_plan(made, options.out, options.connection, force=bool(options.force))
-    _show(prediction, options, explain, given.zone, results, made)
+    _show(prediction, options, explain, given.zone, results, made, impact)
     refuse_failed(results)
+
+
+def _impact_text(assess: Callable[[], Prediction]) -> Iterator[bytes]:
+    """What a prediction costs, as JSON tells it."""
+    from kubectl_evictplan.report.json_text import impact_json
+
+    impact = assess().impact
+    assert impact is not None, "that is what it was asked for"
+    return impact_json(impact)
+
+
+def _load_modules() -> None:
+    """Load what an answer is made with, which takes a while."""
+    for name in ("prediction.predict", "impact.assess", "report.content"):
+        import_module(f"kubectl_evictplan.{name}")
 
 
 class Asked(NamedTuple):
@@ -173,6 +207,7 @@ def read_input(
         progress,
         options.connection,
         options.kubernetes_version or "",
+        meanwhile=_load_modules,
     )
     if look is not None:
         snapshot = observed(snapshot, *look(progress))
@@ -187,11 +222,15 @@ def load(
     progress: Progress,
     connection: ConnectionFlags,
     version: str = "",
+    *,
+    meanwhile: Callable[[], None] | None = None,
 ) -> ClusterSnapshot:
-    """Return the cluster that ``-f`` names, or else the live one; manifests count for that release."""
+    """Return the cluster that ``-f`` names, or else the live one; manifests count for that release.
+
+    ``meanwhile``: see ``load_files``.
+    """
     if not filenames:
         return load_live(connection, progress, strict=strict)
-    from kubectl_evictplan.processes import default_jobs
     from kubectl_evictplan.sources.files import load_files
 
     return load_files(
@@ -202,6 +241,7 @@ def load(
         progress=progress.reading,
         manifest_version=version,
         jobs=default_jobs(),
+        meanwhile=meanwhile,
     )
 
 
@@ -212,6 +252,7 @@ def _show(
     zone: tzinfo | None,
     gates: Sequence[GateResult],
     made: Plan | None,
+    impact: ImpactText | None,
 ) -> None:
     """Write the report, chunk by chunk."""
     if sys.stdout is None:  # closed by the caller, as by `>&-`
@@ -231,6 +272,7 @@ def _show(
         ascii_only=wants_ascii(options.output, sys.stdout),
         gates=gates,
         plan=plan_file(made, options),
+        impact=impact,
     )
     write_chunks(answer)
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kubectl_evictplan.report.blocks import Block
     from kubectl_evictplan.report.commands_to_run import PlanFile
     from kubectl_evictplan.report.findings_document import FindingsDocument
+    from kubectl_evictplan.report.json_text import ImpactText
 
 GROUPINGS = ("pod", "node", "workload", "namespace", "zone")
 
@@ -35,7 +36,8 @@ class Look(NamedTuple):
     (None: no limit), ``color`` adds ANSI colours. ``zone`` is the zone of clock times (None: the system's).
     ``ascii_only`` escapes everything outside ASCII: for JSON on a terminal and for streams that cannot encode
     more; ``yaml`` and ``name`` are always ASCII. ``gates`` are shown by the formats for tickets and pipelines;
-    ``plan`` is the plan that was written beside a ticket.
+    ``plan`` is the plan that was written beside a ticket. ``impact``: of ``json``, who gives the text of an impact that
+    the prediction does not have yet.
     """
 
     by: str | None = None
@@ -47,6 +49,7 @@ class Look(NamedTuple):
     ascii_only: bool = False
     gates: Sequence[GateResult] = ()
     plan: PlanFile | None = None
+    impact: ImpactText | None = None
 
 
 # A piece of an answer as text, or as UTF-8 where it may be large: text would be encoded once more.
@@ -116,7 +119,7 @@ def _data(prediction: Prediction, look: Look) -> Prediction:
 def _json(prediction: Prediction, look: Look) -> Iterator[bytes]:
     from kubectl_evictplan.report.json_text import render_json
 
-    return render_json(_data(prediction, look), ascii_only=look.ascii_only)
+    return render_json(_data(prediction, look), ascii_only=look.ascii_only, impact=look.impact)
 
 
 def _yaml(prediction: Prediction, look: Look) -> Iterator[str]:

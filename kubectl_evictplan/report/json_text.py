@@ -6,7 +6,7 @@ The bytes are those of encoding the document at once.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -24,23 +24,41 @@ _ITEMS_AT_ONCE = 25
 _NOT_PRINTABLE_ASCII = re.compile(r"[^\n\x20-\x7e]")
 
 
-def render_json(document: msgspec.Struct, *, ascii_only: bool = False) -> Iterator[bytes]:
-    """Yield the document in pieces; ``ascii_only`` escapes everything outside ASCII."""
-    for piece in _pieces(document):
+# What gives the text of an impact (``impact_json``) when it is asked for.
+ImpactText = Callable[[], Iterable[bytes]]
+
+
+def render_json(
+    document: msgspec.Struct, *, ascii_only: bool = False, impact: ImpactText | None = None
+) -> Iterator[bytes]:
+    """Yield the document in pieces; ``ascii_only`` escapes everything outside ASCII.
+
+    ``impact``: the text to stand for a prediction's impact, asked for when all before it is written.
+    """
+    for piece in _pieces(document, impact):
         yield _as_ascii(piece) if ascii_only else piece
 
 
-def _pieces(document: msgspec.Struct) -> Iterator[bytes]:
-    yield from _fields(document, 0)
+def impact_json(impact: Impact) -> Iterator[bytes]:
+    """Yield an impact in pieces, as it stands in the JSON of its prediction."""
+    return _fields(impact, 1)
+
+
+def _pieces(document: msgspec.Struct, impact: ImpactText | None) -> Iterator[bytes]:
+    yield from _fields(document, 0, impact)
     yield b"\n"
 
 
-def _fields(document: msgspec.Struct, depth: int) -> Iterator[bytes]:
+def _fields(
+    document: msgspec.Struct, depth: int, impact: ImpactText | None = None
+) -> Iterator[bytes]:
     indent, before = _indent(depth + 1), b"{\n"
     for key, value in parts(document):
         yield before + indent + _encode(key) + b": "
         before = b",\n"
-        if isinstance(value, Evictions) and value.grouped and value:
+        if impact is not None and key == "impact":
+            yield from impact()
+        elif isinstance(value, Evictions) and value.grouped and value:
             yield from _grouped(value, depth + 1)
         elif isinstance(value, tuple | Evictions) and value:
             yield from _list(value, depth + 1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
@@ -18,6 +19,7 @@ import msgspec
 from kubectl_evictplan.errors import InputError, Problem
 from kubectl_evictplan.garbage import collector_paused
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Lease
+from kubectl_evictplan.processes import in_thread
 from kubectl_evictplan.sources import captures, dumps, reading
 from kubectl_evictplan.sources.assembly import Assembly
 from kubectl_evictplan.sources.checks import check_cluster
@@ -54,6 +56,7 @@ def load_files(
     manifest_version: str = "",
     witness: Witness | None = None,
     jobs: int = 1,
+    meanwhile: Callable[[], None] | None = None,
 ) -> ClusterSnapshot:
     """Return the cluster that the files describe; ``-`` is ``stdin``.
 
@@ -61,7 +64,8 @@ def load_files(
     (file, files done, files in all) before each file. ``manifest_version`` is the Kubernetes
     version whose validation hand-written manifests must pass; "" is the newest. With a ``witness``,
     who is shown every object, files without nodes will do. ``jobs`` is how many processes may read a
-    large dump side by side; they change nothing but the time. Raises InputError with every problem
+    large dump side by side; they change nothing but the time. ``meanwhile`` is called while a large snapshot is
+    unpacked. Raises InputError with every problem
     of every file.
     """
     diagnostics = Diagnostics(strict=strict)
@@ -77,7 +81,7 @@ def load_files(
             if progress:
                 progress(file.name, number, len(inputs))
             if not (may_cut and _read_dump(file, documents, jobs)):
-                _read(file, documents, assembly, stdin)
+                _read(file, documents, assembly, stdin, meanwhile)
         if progress:
             progress("", len(inputs), len(inputs))
         if documents.kept_snapshot is not None:
@@ -218,7 +222,11 @@ def _below(directory: str, assembly: Assembly) -> list[_Input]:
 
 
 def _read(
-    file: _Input, documents: DocumentReader, assembly: Assembly, stdin: BinaryIO | None
+    file: _Input,
+    documents: DocumentReader,
+    assembly: Assembly,
+    stdin: BinaryIO | None,
+    meanwhile: Callable[[], None] | None = None,
 ) -> None:
     """Read one file; what is wrong with it is recorded, never raised."""
     name = file.name
@@ -234,10 +242,19 @@ def _read(
             with archive:
                 _read_archive(file, archive, documents, assembly)
         else:
-            content = reading.content(name, data) if is_stdin else reading.read(name, None)
+            content = reading.content(name, data) if is_stdin else _content(name, meanwhile)
             _read_content(content, file, documents)
     except ReadProblem as error:
         assembly.diagnostics.add(Problem(str(error), location=name))
+
+
+def _content(name: str, meanwhile: Callable[[], None] | None) -> reading.Content:
+    """Return the bytes of a file; those of a large snapshot are unpacked beside what else there is to do."""
+    if meanwhile is None or not reading.takes_a_while(name):
+        return reading.read(name, None)
+    unpacked = in_thread(partial(reading.read, name, None))
+    meanwhile()
+    return unpacked()
 
 
 def _read_dump(file: _Input, documents: DocumentReader, jobs: int) -> bool:

@@ -172,6 +172,17 @@ def stdin_bytes(stream: BinaryIO | None) -> bytes:
     return b"".join(chunks)
 
 
+def takes_a_while(name: str) -> bool:
+    """Tell whether a file is so large a snapshot that unpacking it takes longer than beginning something else beside."""
+    try:
+        if Path(name).stat().st_size < MIB:
+            return False
+        with Path(name).open("rb") as stream:
+            return stream.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+    except (OSError, ValueError):
+        return False
+
+
 def _read_file(name: str) -> Content:
     """Return a regular file's bytes, read again once if it changed meanwhile."""
     try:

@@ -13,7 +13,9 @@ from __future__ import annotations
 import gzip
 import hashlib
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from itertools import count, repeat
 from typing import Any
 
@@ -37,11 +39,14 @@ from kubectl_evictplan.kube.objects import (
     Workload,
 )
 from kubectl_evictplan.kube.timestamps import FIRST_INSTANT_NS, LAST_INSTANT_NS, format_rfc3339
+from kubectl_evictplan.processes import in_thread
 
 KIND = "Snapshot"
 # 1: nodes, pods, leases, workloads, budgets, webhooks. 2: infrastructure as well.
 SCHEMA_VERSION = 2
 _GZIP_LEVEL = 6
+# The digest of more bytes is found while they are decoded.
+_DIGESTED_ALONE_MAX = 1 << 20
 # A table must pay for its indexes.
 _TABLE_SHARE_MAX = 0.5
 _PLAIN_TYPES = {str, int, bool, type(None)}
@@ -156,16 +161,26 @@ def decode_document(data: bytes) -> ClusterSnapshot:
     """Return the snapshot in plain JSON bytes; raises SnapshotError."""
     try:
         document = _decode_head(data)
-        digest = _digest([document.content])
-        if document.metadata.digest != digest:
-            raise SnapshotError("damaged snapshot: its digest is missing or does not match")
-        return _from_content(
-            msgspec.json.decode(document.content, type=_Content), document.metadata, digest
-        )
+        with _checked(document):
+            content = msgspec.json.decode(document.content, type=_Content)
+            return _from_content(content, document.metadata)
     except (msgspec.DecodeError, RecursionError) as error:
         raise SnapshotError(f"damaged snapshot ({error})") from None
     except (IndexError, TypeError, OverflowError):
         raise SnapshotError("damaged snapshot (columns do not fit together)") from None
+
+
+@contextmanager
+def _checked(document: _Document) -> Iterator[None]:
+    """Raise SnapshotError at the end, whatever was found, unless the content has the digest that it should have."""
+    digest: Callable[[], str] = partial(_digest, [document.content])
+    if len(document.content) > _DIGESTED_ALONE_MAX:
+        digest = in_thread(digest)
+    try:
+        yield
+    finally:
+        if document.metadata.digest != digest():
+            raise SnapshotError("damaged snapshot: its digest is missing or does not match")
 
 
 def write_snapshot(snapshot: ClusterSnapshot, path: str, *, force: bool = False) -> None:
@@ -259,13 +274,13 @@ def _check_head(head: _Document | _Head) -> None:
         raise SnapshotError("damaged snapshot (no schemaVersion)")
 
 
-def _from_content(content: _Content, metadata: _Metadata, digest: str) -> ClusterSnapshot:
+def _from_content(content: _Content, metadata: _Metadata) -> ClusterSnapshot:
     snapshot = ClusterSnapshot(
         **_parts(content, _CONTENT_PARTS),
         **_parts(metadata, _METADATA_PARTS),
         pods=tuple(_pods(content)),
         leases={lease.name: lease for lease in content.leases},
-        digest=digest,
+        digest=metadata.digest,
     )
     _refuse_impossible(snapshot, content)
     return snapshot

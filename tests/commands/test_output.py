@@ -1,12 +1,15 @@
-"""How an answer reaches standard output: as text, or as UTF-8 that need not be encoded once more."""
+"""How an answer reaches standard output: as text, or as UTF-8 that need not be encoded once more, wherever it was made."""
 
 from __future__ import annotations
 
 import io
 import sys
+from pathlib import Path
 
 import pytest
 
+from kubectl_evictplan import cli
+from kubectl_evictplan.commands import run
 from kubectl_evictplan.commands.output import write_chunks
 
 
@@ -27,3 +30,19 @@ def test_bytes_reach_a_stream_that_knows_text_only(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("sys.stdout", written)
     write_chunks(["ä ".encode(), "ü"])
     assert written.getvalue() == "ä ü"
+
+
+def test_json_is_the_same_where_what_it_costs_is_found_beside(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], fixtures_path: Path
+) -> None:
+    cluster = str(fixtures_path / "clusters" / "kubeadm-15-nodes-1.29.json")
+    words = "what-if", "fail", "zone", "eu-1b", "-f", cluster, "-o", "json"
+    assert cli.run(words) == 0
+    usual = capsys.readouterr()
+
+    monkeypatch.setattr(run, "_MANY_PODS", 0)
+    monkeypatch.setattr(run, "_MANY_EVICTIONS", 0)
+
+    assert cli.run(words) == 0
+    assert capsys.readouterr() == usual
+    assert '"impact": {' in usual.out

@@ -1,0 +1,131 @@
+"""What works beside this process: a thread, and a copy of it. They change nothing but the time."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from kubectl_evictplan.processes import in_thread
+
+# Only a process without other threads may be copied: each of these is one of its own.
+_BEFORE = """
+import os, signal
+from kubectl_evictplan import processes
+processes.default_jobs = lambda: 2
+here = os.getpid()
+"""
+ONLY_LINUX = pytest.mark.skipif(
+    sys.platform != "linux", reason="processes are copied on Linux only"
+)
+
+
+def told_by(code: str) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", _BEFORE + code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.splitlines()
+
+
+@ONLY_LINUX
+def test_a_copy_makes_it_and_nothing_happens_here() -> None:
+    code = """
+made = []
+def make():
+    made.append(os.getpid())
+    yield b"%d " % os.getpid()
+    yield b""
+    yield b"x" * 3_000_000
+text = b"".join(processes.in_copy(make)())
+pid, _, rest = text.partition(b" ")
+print(int(pid) != here, made, rest == b"x" * 3_000_000)
+try:
+    os.waitpid(-1, 0)
+except ChildProcessError:
+    print("nobody is left")
+"""
+
+    assert told_by(code) == ["True [] True", "nobody is left"]
+
+
+@ONLY_LINUX
+@pytest.mark.parametrize("lost", ["os.kill(os.getpid(), signal.SIGKILL)", "1 / 0", "os._exit(0)"])
+def test_what_a_lost_copy_would_have_made_is_made_here(lost: str) -> None:
+    code = f"""
+def make():
+    yield b"x" * 3_000_000
+    yield b"begun and "
+    if os.getpid() != here:
+        {lost}
+    yield b"ended"
+pieces = list(processes.in_copy(make)())
+print(len(pieces[0]), b"".join(pieces)[3_000_000:])
+"""
+
+    assert told_by(code) == ["3000000 b'begun and ended'"]
+
+
+@ONLY_LINUX
+def test_what_a_copy_raises_is_raised_here() -> None:
+    code = """
+def make():
+    raise ValueError(os.getpid() == here)
+try:
+    list(processes.in_copy(make)())
+except ValueError as error:
+    print(error)
+"""
+
+    assert told_by(code) == ["True"]
+
+
+@ONLY_LINUX
+def test_a_copy_ends_when_nobody_is_there_to_read() -> None:
+    code = """
+def make():
+    signal.pause()
+received = processes.in_copy(make)
+os.close(received.args[0])
+_, status = os.waitpid(-1, 0)
+print(os.waitstatus_to_exitcode(status))
+"""
+
+    assert told_by(code) == ["1"]
+
+
+@ONLY_LINUX
+def test_a_copy_writes_nothing_that_was_begun_here() -> None:
+    code = """
+import sys
+print("once", end="", flush=False)
+b"".join(processes.in_copy(lambda: [b""])())
+"""
+
+    assert told_by(code) == ["once"]
+
+
+@pytest.mark.parametrize("why", ["default_jobs = lambda: 1", "_may_be_copied = lambda: False"])
+def test_without_a_second_processor_it_is_made_here(why: str) -> None:
+    code = f"""
+processes.{why}
+print(list(processes.in_copy(lambda: [b"%d" % os.getpid()])()) == [b"%d" % here])
+"""
+
+    assert told_by(code) == ["True"]
+
+
+def test_a_thread_gives_its_answer() -> None:
+    assert in_thread(lambda: 42)() == 42
+
+
+def test_what_a_thread_raises_is_raised_where_the_answer_is_asked_for() -> None:
+    answer = in_thread(lambda: 1 // 0)
+
+    with pytest.raises(ZeroDivisionError):
+        answer()
