@@ -21,7 +21,10 @@ from kubectl_evictplan.windows.drain_recovery import Recoveries
 
 
 class Account:
-    """One budget: its allowance, from the node that is drained now on. ``budget`` has its status at the start."""
+    """One budget: its allowance, from the node that is drained now on. ``budget`` has its status at the start.
+
+    ``is_behind``: that is written anew soon, whether it allows more then or not.
+    """
 
     def __init__(
         self,
@@ -35,6 +38,7 @@ class Account:
         leaving: int,
         *,
         counts_pods: bool,
+        is_behind: bool,
     ) -> None:
         self._budget = budget
         self._spare = spare
@@ -47,7 +51,7 @@ class Account:
         # Evictions never take a budget below what it wants.
         self._is_met = (budget.current_healthy or 0) >= (budget.desired_healthy or 0)
         self._coming = list(coming)
-        self._stirs = 1 if coming else 0
+        self._stirs = 1 if is_behind else 0
         # Pods that terminate since before the start: the status changes when they are gone, at any time.
         self._leaving = leaving if counts_pods else 0
 
@@ -171,6 +175,7 @@ class Accounts:
             recovery(AT_ONCE, (0, slowest_ns))[1],
             sum(pod.deletion_timestamp_ns is not None for pod in covered),
             counts_pods=counts_pods(budget),
+            is_behind=synced != budget,
         )
 
     def _behind(

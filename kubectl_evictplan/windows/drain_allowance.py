@@ -140,8 +140,9 @@ class _Tries:
 
     def __init__(self, allowance: Allowance, before: Sequence[NthEviction], nth: int) -> None:
         self._writes = sorted(_writes(allowance, before))
-        # Every answer that a change of the budget leads to takes its time.
-        self._answers = 1 + 2 * nth + len(allowance.coming)
+        # Every answer that a write of the budget leads to takes its time. Two writes come of an eviction and the sync that
+        # sees it, which hold up one try only.
+        self._answers = 1 + len(self._writes) + nth
 
     def start(self, number: int) -> Range:
         """From when to when a try may begin, or begin anew after conflicts."""
