@@ -153,12 +153,15 @@ def drains(*events: ScenarioEvent, horizon: float | None = None) -> Scenario:
 
 
 def proven(
-    snapshot: ClusterSnapshot, *events: ScenarioEvent, ready: tuple[int, int | None] = READY
+    snapshot: ClusterSnapshot,
+    *events: ScenarioEvent,
+    ready: tuple[int, int | None] = READY,
+    rules: EvictionRules = EvictionRules(),  # noqa: B008 - a constant
 ) -> DrainBounds:
     """What is proven of these drains."""
     scenario = drains(*events)
     world = drain_world(snapshot, scenario, CONFIGURATION)
-    return DrainBounds(world, scenario, ReadyTimes(*ready), NO_LIMITS, EvictionRules())
+    return DrainBounds(world, scenario, ReadyTimes(*ready), NO_LIMITS, rules)
 
 
 class DrainedWorld(NamedTuple):

@@ -133,6 +133,10 @@ def allowing(
         (READY, allowing(0), Answer.TOO_MANY_REQUESTS),
         (READY, replace(allowing(1), generation=2), Answer.TOO_MANY_REQUESTS),
         (READY, replace(allowing(1), disruptions_allowed=None), Answer.UNKNOWN),
+        (READY, allowing(-1), Answer.FORBIDDEN),
+        # An old status is not even looked at; who needs no disruption is not kept by it.
+        (READY, replace(allowing(-1), generation=2), Answer.TOO_MANY_REQUESTS),
+        (UNREADY, allowing(-1), Answer.DELETE),
         # IfHealthyBudget: an unready pod may go while the others are enough.
         (UNREADY, allowing(0), Answer.DELETE),
         (UNREADY, allowing(0, healthy=1), Answer.TOO_MANY_REQUESTS),

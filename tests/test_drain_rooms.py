@@ -62,8 +62,9 @@ def test_a_drain_never_ends_whose_budget_waits_for_an_owner_that_makes_none() ->
     assert ends(room, BOTH) == ["drained", "drained"]
     going = tuple(replace(one, being_deleted=True) for one in room.workloads)
     assert ends(replace(room, workloads=going), BOTH) == ["drained", "never"]
+    # In a namespace that is Terminating nobody is made, nor evicted.
     namespaces = Infrastructure(namespaces=(Namespace("default", phase="Terminating"),))
-    assert ends(replace(room, infrastructure=namespaces), BOTH) == ["drained", "never"]
+    assert ends(replace(room, infrastructure=namespaces), BOTH) == [None, None]
 
 
 def test_it_is_given_up_at_its_timeout() -> None:

@@ -103,6 +103,7 @@ POD_GARBAGE_COLLECTION = [
     Change("evicted_pods_first", False, True, "1.26.15", "1.27.0"),
 ]
 EVICTION_API = [
+    Change("tells_of_terminating_namespaces", False, True, "1.16.15", "1.17.0"),
     Change("evicts_pending_unasked", False, True, "1.18.20", "1.19.0"),
     Change("evicts_unready_pods", False, True, "1.19.16", "1.20.0"),
     Change("unhealthy_pod_eviction_policy", False, True, "1.26.15", "1.27.0"),

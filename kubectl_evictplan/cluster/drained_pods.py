@@ -8,6 +8,9 @@ ends costs nothing, and a run can see that nothing more will happen.
 
 A refusal with the header Retry-After (a status older than its budget's spec) is repeated by client-go (``withRetry``), up to ten
 times and 10 s after each answer, before kubectl hears of it and can look at its ``--timeout``.
+
+In a namespace that is Terminating every request is refused. kubectl asks until it sees that the pod is terminating,
+and then waits for its end; if the pod ends between two looks, it asks until the namespace is gone, which is not played.
 """
 
 from __future__ import annotations
@@ -190,12 +193,13 @@ class EvictedPodWait:
             self._stop_watching()
             self._done(DrainEnd.DRAINED)
         elif answer.code == CREATED:
-            self._stop_watching()
-            delay_ns = self._task.timing.latency_ns(
-                Latency.FIRST_POLL, self._task.state.number(self._pod.key)
-            )
-            first_poll_ns = self._task.state.events.now_ns + delay_ns
-            PollingWait(self._task, self._pod, first_poll_ns, self._done).start()
+            self._wait_for_deletion()
+        elif answer.namespace_terminating and self._pod.deletion_timestamp_ns is not None:
+            # Somebody else has deleted it, and that is enough.
+            self._wait_for_deletion()
+        elif answer.namespace_terminating:
+            self._note_refusal(answer)
+            self._sleep(0)
         elif answer.code == TOO_MANY_REQUESTS:
             self._note_refusal(answer)
             self._sleep(self._client_retries if answer.retry_after else 0)
@@ -205,16 +209,21 @@ class EvictedPodWait:
             self._note_refusal(answer)
             self._fail(DrainEnd.ERROR)
 
+    def _wait_for_deletion(self) -> None:
+        task = self._task
+        self._stop_watching()
+        delay_ns = task.timing.latency_ns(Latency.FIRST_POLL, task.state.number(self._pod.key))
+        first_poll_ns = task.state.events.now_ns + delay_ns
+        PollingWait(task, self._pod, first_poll_ns, self._done).start()
+
     def _note_refusal(self, answer: EvictionAnswer) -> None:
         if not self._refused_before:
             task, pod = self._task, self._pod
             self._refused_before = True
             about = (task.state.offset_ns, task.because, pod.key, pod.uid, pod.node_name)
-            task.state.timeline.append(
-                EvictionNotAllowed(
-                    *about, task.process, self._asked_ns, answer.budgets, answer.code
-                )
-            )
+            asked = (task.process, self._asked_ns, answer.budgets, answer.code)
+            repeated = answer.code == TOO_MANY_REQUESTS or answer.namespace_terminating
+            task.state.timeline.append(EvictionNotAllowed(*about, *asked, is_repeated=repeated))
 
     # -- between two requests ----------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ requests wins is chance, and a loser is answered late.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
 import msgspec
 
@@ -20,12 +20,15 @@ from kubectl_evictplan.kube.disruption import (
     Answer,
     EvictionRules,
     answer_eviction,
+    can_ignore_budgets,
     decremented,
     is_stale,
 )
 from kubectl_evictplan.kube.durations import MILLISECOND_NS
+from kubectl_evictplan.kube.objects import Pod
 
-CREATED, NOT_FOUND, TOO_MANY_REQUESTS, INTERNAL_ERROR, TIMEOUT = 201, 404, 429, 500, 504
+CREATED, FORBIDDEN, NOT_FOUND, CONFLICT, TOO_MANY_REQUESTS = 201, 403, 404, 409, 429
+INTERNAL_ERROR, TIMEOUT = 500, 504
 # ``EvictionsRetry.Steps``.
 TRIES_MAX = 20
 # Two requests, or a request and the disruption controller, meet within that.
@@ -36,11 +39,13 @@ class EvictionAnswer(msgspec.Struct, frozen=True):
     """The HTTP status, and the budgets ("namespace/name") that decided.
 
     ``retry_after``: with the header Retry-After, which makes client-go ask again without telling kubectl.
+    ``namespace_terminating``: with the cause NamespaceTerminating, which kubectl does not take for an error.
     """
 
     code: int
     budgets: tuple[str, ...] = ()
     retry_after: bool = False
+    namespace_terminating: bool = False
 
 
 Answered = Callable[[EvictionAnswer], None]
@@ -55,7 +60,7 @@ class _Request(msgspec.Struct, frozen=True):
 
 
 class EvictionApi:
-    """Answers eviction requests."""
+    """Answers eviction requests; ``terminating`` are the namespaces that are being deleted."""
 
     def __init__(
         self,
@@ -63,8 +68,10 @@ class EvictionApi:
         budgets: DisruptionBudgets,
         timing: DrainTiming,
         rules: EvictionRules,
+        terminating: Container[str] = (),
     ) -> None:
         self._rules = rules
+        self._terminating = terminating
         self._state = state
         self._budgets = budgets
         self._timing = timing
@@ -75,7 +82,13 @@ class EvictionApi:
     ) -> None:
         """A request for the pod "namespace/name" arrives now; ``answered`` is called with the answer."""
         self._requests += 1
-        self._read(_Request(self._requests, pod, grace_seconds, because, answered), 0)
+        request = _Request(self._requests, pod, grace_seconds, because, answered)
+        if pod.partition("/")[0] in self._terminating:
+            # An eviction is created in the pod's namespace, whether the pod is there or not (NamespaceLifecycle).
+            told = self._rules.tells_of_terminating_namespaces
+            self._answer(request, EvictionAnswer(FORBIDDEN, namespace_terminating=told))
+        else:
+            self._read(request, 0)
 
     def _after(self, latency: Latency, request: _Request, then: Callable[[], None]) -> None:
         # Drawn by pod, not by request: the same pod is as fast in every run of one seed.
@@ -103,7 +116,9 @@ class EvictionApi:
             allowed = self._timing.draw("unknown budget", self._state.number(pod.key)) < 0.5
             answer = Answer.DELETE if allowed else Answer.TOO_MANY_REQUESTS
         if answer is Answer.DELETE:
-            self._after(Latency.DECIDE, request, lambda: self._delete(request, names))
+            self._after(
+                Latency.DECIDE, request, lambda: self._delete_as_read(request, pod, names, tries)
+            )
         elif answer is Answer.SEVERAL_BUDGETS:
             self._answer(request, EvictionAnswer(INTERNAL_ERROR, names))
         elif self._may_conflict(request, places[0], tries):
@@ -111,6 +126,8 @@ class EvictionApi:
         elif answer is Answer.TOO_MANY_REQUESTS:
             stale = is_stale(self._budgets[places[0]]) and self._rules.tells_when_to_retry
             self._answer(request, EvictionAnswer(TOO_MANY_REQUESTS, names, retry_after=stale))
+        elif answer is Answer.FORBIDDEN:
+            self._answer(request, EvictionAnswer(FORBIDDEN, names))
         else:
             read = self._budgets.version(places[0])
             self._after(
@@ -142,6 +159,26 @@ class EvictionApi:
     def _conflict(self, request: _Request, tries: int) -> None:
         wait_ns = self._timing.jitter_ns(Jitter.CONFLICT, request.number, tries)
         self._later(wait_ns, lambda: self._read(request, tries + 1))
+
+    def _delete_as_read(
+        self, request: _Request, read: Pod, names: tuple[str, ...], tries: int
+    ) -> None:
+        """DELETE without a disruption; a pod that may be healthy by now must be as it was read.
+
+        Upstream: ``shouldEnforceResourceVersion``, ``updateDeletionOptions``.
+        """
+        stored, ignored = self._state.pods.get(request.pod), can_ignore_budgets(read, self._rules)
+        at_its_end = read.finished or read.deletion_timestamp_ns is not None
+        free = at_its_end if ignored else not names
+        if stored is None or stored is read or free:
+            self._delete(request, names)
+        elif not ignored:
+            retry_after = self._rules.tells_when_to_retry
+            self._answer(request, EvictionAnswer(TOO_MANY_REQUESTS, names, retry_after=retry_after))
+        elif tries + 1 < TRIES_MAX:
+            self._conflict(request, tries)
+        else:
+            self._answer(request, EvictionAnswer(CONFLICT, names))
 
     def _delete(self, request: _Request, names: tuple[str, ...]) -> None:
         state, pod = self._state, self._state.pods.get(request.pod)

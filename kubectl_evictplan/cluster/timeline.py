@@ -266,16 +266,18 @@ class PodRefused(AboutPod, frozen=True):
 
 
 class EvictionNotAllowed(AboutPod, frozen=True):
-    """The Eviction API answers 429 (a budget allows nothing now) or 500 (several budgets).
+    """The Eviction API answers 429 (a budget allows nothing now), 500 (several budgets) or 403.
 
-    ``budgets`` are "namespace/name"; ``asked_ns`` is when the request was sent (offset). What kubectl repeats
-    is not recorded.
+    403: the pod's namespace is Terminating, without a budget; or the one budget's status is negative.
+    ``budgets`` are "namespace/name"; ``asked_ns`` is when the request was sent (offset). ``is_repeated``: by kubectl; what
+    it repeats is not recorded.
     """
 
     process: int
     asked_ns: int
     budgets: tuple[str, ...]
     code: int
+    is_repeated: bool = True
 
 
 class EvictionGivenUp(AboutPod, frozen=True):

@@ -76,6 +76,8 @@ class ReleaseProfile(msgspec.Struct, frozen=True):
     unhealthy_pod_eviction_policy: bool = False
     # 429 because of a status that is older than its budget's spec says when to ask again (Retry-After).
     tells_when_to_retry: bool = False
+    # 403 in a namespace that is Terminating says so (cause NamespaceTerminating), which kubectl does not take for an error.
+    tells_of_terminating_namespaces: bool = False
     # -- StatefulSets --------------------------------------------------------------------------
     # What an OrderedReady one makes of minReadySeconds (``kube/owners.py``).
     stateful_set_availability: str = READY
@@ -127,6 +129,7 @@ _CHANGES: tuple[_Change, ...] = (
     _Change("out_of_service", "beta", 26),
     _Change("out_of_service", "ga", 28),
     _Change("evicted_pods_first", True, 27),
+    _Change("tells_of_terminating_namespaces", True, 17),
     _Change("evicts_pending_unasked", True, 19),
     _Change("evicts_unready_pods", True, 20),
     _Change("unhealthy_pod_eviction_policy", True, 27),

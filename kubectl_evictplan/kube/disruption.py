@@ -83,7 +83,9 @@ def synced_status(
 
 
 def is_behind(budget: PodDisruptionBudget, pods: Sequence[Pod], now_ns: int) -> bool:
-    """Whether the status counts other healthy pods than there are: it is older than they are."""
+    """Whether the status counts other healthy pods than there are, or is not the controller's at all (``is_negative``)."""
+    if is_negative(budget):
+        return True
     healthy = _healthy_pods(pods, dict(budget.disrupted_pods), now_ns)
     return budget.current_healthy is not None and budget.current_healthy != healthy
 
@@ -91,6 +93,11 @@ def is_behind(budget: PodDisruptionBudget, pods: Sequence[Pod], now_ns: int) -> 
 def is_stale(budget: PodDisruptionBudget) -> bool:
     """Whether the status is older than the spec: the Eviction API refuses until it is written anew."""
     return (budget.observed_generation or 0) < (budget.generation or 0)
+
+
+def is_negative(budget: PodDisruptionBudget) -> bool:
+    """Whether the status allows fewer than no disruptions, which the disruption controller never writes."""
+    return budget.disruptions_allowed is not None and budget.disruptions_allowed < 0
 
 
 def sync_fails(budget: PodDisruptionBudget, pods: Sequence[Pod], scales: Scales) -> bool:
@@ -157,6 +164,8 @@ class Answer(Enum):
     DECREMENT = "decrement"
     # 429: the budget allows nothing, or its status is older than its spec.
     TOO_MANY_REQUESTS = "too-many-requests"
+    # 403: the budget's status is negative.
+    FORBIDDEN = "forbidden"
     # 500: more than one budget.
     SEVERAL_BUDGETS = "several-budgets"
     # The budget's status is not known.
@@ -170,6 +179,7 @@ class EvictionRules(msgspec.Struct, frozen=True):
     lets_unready_go: bool = True
     reads_unhealthy_policy: bool = True
     tells_when_to_retry: bool = True
+    tells_of_terminating_namespaces: bool = True
 
 
 _NEWEST = EvictionRules()
@@ -202,6 +212,8 @@ def answer_eviction(
         return Answer.UNKNOWN
     if is_stale(budget):
         return Answer.TOO_MANY_REQUESTS
+    if is_negative(budget):
+        return Answer.FORBIDDEN
     return Answer.DECREMENT if budget.disruptions_allowed > 0 else Answer.TOO_MANY_REQUESTS
 
 

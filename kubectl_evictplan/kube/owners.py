@@ -54,9 +54,14 @@ def closed_owners(snapshot: ClusterSnapshot) -> ClosedOwners:
     return ClosedOwners(
         frozenset(key for key, one in every if one.being_deleted),
         frozenset(key for key, one in every if one.makes_no_more),
-        frozenset(
-            one.name for one in snapshot.infrastructure.namespaces if one.phase == TERMINATING
-        ),
+        terminating_namespaces(snapshot),
+    )
+
+
+def terminating_namespaces(snapshot: ClusterSnapshot) -> frozenset[str]:
+    """Names of the namespaces that are being deleted: nothing is created in them any more."""
+    return frozenset(
+        one.name for one in snapshot.infrastructure.namespaces if one.phase == TERMINATING
     )
 
 

@@ -120,6 +120,11 @@ def _not_allowed(entry: timeline.EvictionNotAllowed) -> str:
     budgets = " and ".join(entry.budgets)
     if len(entry.budgets) > 1:
         return f"the Eviction API answers {entry.code}: budgets {budgets} both cover the pod"
+    if not budgets:
+        namespace = entry.pod.partition("/")[0]
+        return f"the Eviction API answers {entry.code}: namespace {namespace} is Terminating"
+    if not entry.is_repeated:
+        return f"the Eviction API answers {entry.code}: budget {budgets} allows fewer than no disruptions"
     return f"the Eviction API answers {entry.code}: budget {budgets} allows no disruption now"
 
 

@@ -289,6 +289,7 @@ class SkippedPod(Record):
 class WaitingPod(Record, omit_defaults=True):
     """A pod whose eviction a budget ("namespace/name") refuses (429), and until when kubectl tries.
 
+    ``budget`` is "" where the pod's namespace is Terminating: the Eviction API evicts nobody there (403).
     ``budgets`` are all of them where there are several, which ``budget`` has joined; left out where there is one.
     ``ends``: evicted | timeout | error | never, null when it differs; "horizon": it still waits at the given
     horizon. ``until_latest_seconds`` null: not in every run, or not before the horizon.
@@ -305,12 +306,16 @@ class WaitingPod(Record, omit_defaults=True):
 
     @property
     def every_budget(self) -> tuple[str, ...]:
-        """Every budget that refuses it."""
-        return self.budgets or (self.budget,)
+        """Every budget that refuses it; none where its namespace does."""
+        return self.budgets or ((self.budget,) if self.budget else ())
 
 
 class FailedPod(Record):
-    """A pod that several budgets cover: the Eviction API answers 500, which kubectl does not repeat."""
+    """A pod for which the Eviction API answers with an error, which kubectl does not repeat.
+
+    500: several budgets cover it; 403: the status of the one that does allows fewer than no disruptions, or, without
+    budgets, its namespace is Terminating (1.16).
+    """
 
     pod: str
     budgets: tuple[str, ...]

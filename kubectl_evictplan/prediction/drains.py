@@ -111,9 +111,11 @@ def _report(
             _waiting_pod(key, wait, until_ns) for key, wait in waits if wait.ends != {_FAILED}
         ),
         failed=tuple(
-            FailedPod(key.pod, key.budgets, _certainty(wait, until_ns))
+            FailedPod(
+                key.pod, key.budgets, _certainty(wait, until_ns, surely_so=wait.ends == {_FAILED})
+            )
             for key, wait in waits
-            if wait.ends == {_FAILED}
+            if _FAILED in wait.ends
         ),
         origin=origin,
         skipped=tuple(SkippedPod(one.pod, one.reason) for one in outcome.skipped),
@@ -135,10 +137,10 @@ def _waiting_pod(key: WaitKey, wait: Wait, until_ns: int) -> WaitingPod:
     )
 
 
-def _certainty(wait: Wait, until_ns: int) -> str:
-    """Whether the pod is surely refused before the horizon."""
+def _certainty(wait: Wait, until_ns: int, *, surely_so: bool = True) -> str:
+    """Whether the pod is surely refused before the horizon, and ``surely_so``."""
     by_ns = HORIZON_DEFAULT_MAX_NS if wait.by_ns is None else wait.by_ns
-    return CERTAIN if wait.certain and by_ns <= until_ns else POSSIBLE
+    return CERTAIN if surely_so and wait.certain and by_ns <= until_ns else POSSIBLE
 
 
 def _ends_of(within: Within | None, until_ns: int) -> tuple[float | None, float | None]:

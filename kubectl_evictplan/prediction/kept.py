@@ -42,6 +42,7 @@ REASONS = {
     "drain-skips": "{told}",
     "drain-refused": "{told}",
     "budget-waits": "{told}",
+    "namespace-terminating": "{told}",
     "drain-not-reached": "kubectl drain does not come to its node within the horizon",
     "drain-perhaps-not-reached": (
         "kubectl drain may not come to its node within the horizon, and does not evict it if it does"
@@ -104,7 +105,7 @@ def kept_list(
         name = pod.node_name
         # No name of a node has the slash of a pod's key.
         if (index := last.get(shown, -1)) >= 0:
-            code = _BY_POD[type(entries[index])]
+            code = _code_of(entries[index])
         else:
             index = last.get(name, -1)
             code = _why_not(pod, configuration, known=name in nodes, tainted=name in no_execute)
@@ -120,6 +121,13 @@ def kept_list(
         owner = owner_name(pod)
         kept.append(Kept(pod.namespace, pod.name, pod.uid, name, code, reason, owner, chain))
     return tuple(sorted(kept, key=lambda k: (k.namespace, k.pod)))
+
+
+def _code_of(entry: Entry) -> str:
+    """Why a pod stays to which that happened last."""
+    if isinstance(entry, timeline.EvictionNotAllowed) and not entry.budgets:
+        return "namespace-terminating"
+    return _BY_POD[type(entry)]
 
 
 def _why_not(

@@ -168,7 +168,7 @@ def _refused(drain: DrainReport) -> str:
 def _why_not(drain: DrainReport) -> str:
     """Return which pods keep the drain from its end, or make it fail."""
     held = [waiting for waiting in drain.waiting if waiting.ends != "evicted"]
-    clauses = [_wait(budget, waiting) for budget, waiting in _by_budget(held).items()]
+    clauses = [_wait(what, waiting) for what, waiting in _by_what(held).items()]
     for failed in drain.failed[:_PODS_NAMED_MAX]:
         clauses.append(_failure(failed))
     if len(drain.failed) > _PODS_NAMED_MAX:
@@ -178,6 +178,18 @@ def _why_not(drain: DrainReport) -> str:
 
 def _failure(failed: FailedPod) -> str:
     budgets = " and ".join(map(words.name, failed.budgets))
+    if not failed.budgets:
+        namespace = words.name(failed.pod.partition("/")[0])
+        return (
+            f"{words.name(failed.pod)} may fail: namespace {namespace} is Terminating, which the Eviction API answers "
+            "with an error"
+        )
+    if len(failed.budgets) == 1:
+        may = "fails" if failed.certainty == CERTAIN else "may fail"
+        return (
+            f"{words.name(failed.pod)} {may}: the status of budget {budgets} allows fewer than no disruptions, which "
+            "the Eviction API answers with an error"
+        )
     have = "has" if failed.certainty == CERTAIN else "may have"
     return (
         f"{words.name(failed.pod)} {have} more than one budget ({budgets}), which the Eviction API answers "
@@ -188,28 +200,36 @@ def _failure(failed: FailedPod) -> str:
 def _passing_waits(drain: DrainReport) -> Iterator[Phrase]:
     """Yield the pods that wait for a budget until it lets them go."""
     passing = [waiting for waiting in drain.waiting if waiting.ends == "evicted"]
-    for budget, waiting in _by_budget(passing).items():
+    for what, waiting in _by_what(passing).items():
         earliest = [
             w.until_earliest_seconds for w in waiting if w.until_earliest_seconds is not None
         ]
         latest = [w.until_latest_seconds for w in waiting if w.until_latest_seconds is not None]
         until = f", until {words.window(min(earliest), max(latest))}" if earliest and latest else ""
-        yield Phrase(f"On {words.name(drain.node)}, {_wait(budget, waiting)}{until}.")
+        yield Phrase(f"On {words.name(drain.node)}, {_wait(what, waiting)}{until}.")
 
 
-def _wait(budget: str, waiting: Sequence[WaitingPod]) -> str:
-    """Return that pods wait for a budget, or may have to."""
+def waited_for(waiting: WaitingPod) -> str:
+    """Return what a pod waits for: a budget, or the end of its namespace."""
+    if waiting.budget:
+        return f"budget {words.name(waiting.budget)}"
+    namespace = words.name(waiting.pod.partition("/")[0])
+    return f"the deletion of namespace {namespace}, in which the Eviction API evicts nobody"
+
+
+def _wait(what: str, waiting: Sequence[WaitingPod]) -> str:
+    """Return that pods wait for something, or may have to."""
     verb = words.verb(len(waiting), "waits", "wait")
     if any(one.certainty != CERTAIN for one in waiting):
         verb = "may wait"
     names = words.listed([one.pod for one in waiting], _PODS_NAMED_MAX)
-    return f"{names} {verb} for budget {budget}"
+    return f"{names} {verb} for {what}"
 
 
-def _by_budget(waiting: Sequence[WaitingPod]) -> dict[str, list[WaitingPod]]:
+def _by_what(waiting: Sequence[WaitingPod]) -> dict[str, list[WaitingPod]]:
     found: dict[str, list[WaitingPod]] = {}
     for one in waiting:
-        found.setdefault(words.name(one.budget), []).append(one)
+        found.setdefault(waited_for(one), []).append(one)
     return found
 
 
@@ -227,7 +247,7 @@ def waits_of(prediction: Prediction, pod: str) -> Iterator[Phrase]:
                 if one.ends == "horizon":
                     end = "still at the horizon"
                 yield Phrase(
-                    f"It {may} for budget {words.name(one.budget)} from {words.offset(one.from_seconds)} on, {end}."
+                    f"It {may} for {waited_for(one)} from {words.offset(one.from_seconds)} on, {end}."
                 )
         for refused in drain.refused:
             if refused.pod == pod:
@@ -338,7 +358,7 @@ def _waiting(waiting: list[tuple[DrainReport, WaitingPod]], *, wide: bool) -> Ta
             (
                 words.name(one.pod),
                 words.name(drain.node),
-                words.name(one.budget),
+                words.name(one.budget) if one.budget else "(namespace Terminating)",
                 words.offset(one.from_seconds)
                 if wide
                 else words.window(one.from_seconds, one.from_seconds),

@@ -8,6 +8,7 @@ from itertools import islice
 from kubectl_evictplan.prediction.document import CERTAIN, Eviction, Prediction
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Bar, BarGroup, Gantt, Tone
+from kubectl_evictplan.report.drains import waited_for
 from kubectl_evictplan.report.evictions import count_pods, grouped
 from kubectl_evictplan.report.what_happens import spans
 from kubectl_evictplan.report.words import Clock
@@ -51,7 +52,7 @@ def drain_bars(prediction: Prediction) -> Iterator[Bar]:
         yield Bar(text, drain.start_seconds, end, tone, told)
         for one in islice(drain.waiting, _CHANGES_MAX):
             until = one.until_latest_seconds
-            told = f"waits for budget {words.name(one.budget)}, {words.window(one.from_seconds, until)}"
+            told = f"waits for {waited_for(one)}, {words.window(one.from_seconds, until)}"
             stop = never if until is None else until
             yield Bar(f"{words.name(one.pod)} waits", one.from_seconds, stop, "possible", told)
 

@@ -86,6 +86,7 @@ _STAYS = {
     "drain-skips": "that kubectl leaves alone",
     "drain-refused": "because kubectl refuses to drain their node",
     "budget-waits": "that a budget does not let go",
+    "namespace-terminating": "whose namespace is Terminating",
     "drain-not-reached": "whose node kubectl does not come to",
     "drain-perhaps-not-reached": "whose node kubectl may not come to",
 }

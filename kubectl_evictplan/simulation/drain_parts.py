@@ -21,6 +21,7 @@ from kubectl_evictplan.engine.drain_timing import DrainTiming
 from kubectl_evictplan.kube.disruption import EvictionRules
 from kubectl_evictplan.kube.drain_filters import DrainOptions
 from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.kube.owners import terminating_namespaces
 from kubectl_evictplan.scenarios.actions.drain import drains_among
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.scenarios.simulated_cluster import Drains
@@ -69,6 +70,7 @@ def eviction_rules(profile: ReleaseProfile) -> EvictionRules:
         profile.evicts_unready_pods,
         profile.unhealthy_pod_eviction_policy,
         profile.tells_when_to_retry,
+        profile.tells_of_terminating_namespaces,
     )
 
 
@@ -100,7 +102,8 @@ def drain_parts(
     placement = Placement(state, timing, drained, elsewhere=elsewhere, rooms=rooms)
     placement.start_pods_of_snapshot(state.events.now_ns)
     disruption = DisruptionController(state, budgets, OwnerScales(snapshot.workloads), timing)
-    api = EvictionApi(state, budgets, timing, eviction_rules(profile))
+    terminating = terminating_namespaces(snapshot)
+    api = EvictionApi(state, budgets, timing, eviction_rules(profile), terminating)
     daemon_sets = known_daemon_sets(snapshot)
     return DrainParts(
         KubectlDrains(state, budgets, api, daemon_sets, timing), (disruption, replication)

@@ -142,6 +142,7 @@ class Accounts:
         turns = facts.drained_of(place)
         if (
             not facts.world.steady
+            or facts.may_fail(place)
             or budget.disrupted_pods
             or len({turn.drain.process for turn, _ in turns}) > 1
             or any(pod in turn.guests or not turn.known for turn, pod in turns)

@@ -176,6 +176,8 @@ class DrainBounds:
             if latest_ns is not None and latest_ns < earliest_ns:
                 # kubectl gives up before.
                 continue
+            if self._contests.is_refused(task.pod, turn):
+                continue
             gone = pod_delays(task.pod, turn.options).gone
             rival = Rival(turn.controller, earliest_ns, latest_ns, task.goes, gone)
             add = self._rivals.add_replacement if task.replacement else self._rivals.add
@@ -208,8 +210,13 @@ class DrainBounds:
         for task, latest_ns in zip(contest.tasks, priced.latest_ns, strict=True):
             budgets = self._contests.refusing(task.pod, turn)
             waits = not task.replacement and task.pod not in contest.failing
-            if budgets and waits and (task.pod.key, task.pod.uid) not in self._never_wait:
+            refused = self._contests.is_refused(task.pod, turn)
+            refused = refused and task.pod.deletion_timestamp_ns is None
+            waits = waits and (bool(budgets) or refused)
+            if waits and (task.pod.key, task.pod.uid) not in self._never_wait:
                 ends = {EVICTED, TIMED_OUT} if timeout else {EVICTED}
+                if self._contests.may_fail(task.pod, turn):
+                    ends.add(FAILED)
                 until = Within(since_ns, priced.end_ns if timeout else latest_ns)
                 if until.latest_ns is None:
                     ends.add(NEVER)

@@ -90,13 +90,18 @@ class SureDrains:
         """Whether kubectl is through some day with a pod that terminates at the start, however often it asks."""
         free = not self._covered.asked_about(leaving.pod)
         free = free and not self._covered.may_be_refused(leaving.pod)
+        free = free and not self._covered.fails_in_namespace(leaving.pod)
         return leaving.over_ns is not None and free
 
     def _end_of(self, pod: Pod, turn: PlannedTurn) -> DrainEnd | None:
         """How kubectl gets through with a pod, whose object ends some day."""
         if self._covered.may_be_refused(pod):
             return None
-        if turn.options.disable_eviction or self._covered.is_never_asked_about(pod):
+        if turn.options.disable_eviction:
+            return DrainEnd.DRAINED
+        if self._covered.is_in_terminating_namespace(pod):
+            return None
+        if self._covered.is_never_asked_about(pod):
             return DrainEnd.DRAINED
         if not self._known_budgets:
             return None
@@ -105,5 +110,6 @@ class SureDrains:
             # A pod that another process evicts first needs no budget.
             sure = turn.known and not self._covered.may_start_late(pod)
             return DrainEnd.ERROR if sure else None
-        open_again = all(map(self._progress.opens_again, places))
-        return DrainEnd.DRAINED if open_again else None
+        sure = all(map(self._progress.opens_again, places))
+        sure = sure and not any(map(self._covered.may_fail, places))
+        return DrainEnd.DRAINED if sure else None

@@ -45,6 +45,7 @@ class Task(NamedTuple):
 
     ``place``: the budget that is asked. ``there``: it surely is, when kubectl comes. ``goes``: by its latest instant it is evicted, by whomever.
     ``through_ns``: from its eviction until kubectl is through with it, at least and at most. ``replacement``: it has the name of the pod, but is another one.
+    ``held_up_ns``: so much later it is evicted at most because it changes while it is asked for (``CoveredPods.held_up_ns``).
     """
 
     pod: Pod
@@ -55,6 +56,7 @@ class Task(NamedTuple):
     there: bool
     goes: bool
     replacement: bool
+    held_up_ns: int = 0
 
 
 class Contest(NamedTuple):
@@ -130,8 +132,9 @@ class Contests:
             return Contest((), (), (), 0, 0, frozenset(), one_by_one, refused)
         refusable = any(map(self._covered.may_be_refused, turn.everybody))
         tasks = list(self._tasks(turn, begun_ns, refusable=refusable))
-        failing = [pod for pod in turn.pods if len(self.asked_of(pod, turn)) > 1]
-        guests = [pod for pod in turn.guests if len(self.asked_of(pod, turn)) > 1]
+        failing = [pod for pod in turn.pods if self._is_an_error(pod, turn)]
+        guests = [*turn.guests, *(one.pod for one in turn.leaving)]
+        guests = [pod for pod in guests if self._is_an_error(pod, turn)]
         held = [pod for pod in turn.pods if self._is_held(pod, turn)]
         latest_ns = _through(tasks, len(failing) + len(guests), one_by_one=one_by_one)
         if refusable:
@@ -145,7 +148,8 @@ class Contests:
         places = frozenset(one.place for one in tasks if one.place is not None)
         fails = turn.known and any(not self.may_pass(pod, turn) for pod in failing)
         reasons: set[DrainEnd | None] = {DrainEnd.ERROR} if fails else {DrainEnd.DRAINED}
-        if failing or guests or refusable:
+        negative = any(self.may_fail(one.pod, turn) for one in tasks)
+        if failing or guests or refusable or negative:
             reasons.add(DrainEnd.ERROR)
         if latest_ns is None:
             reasons.add(None)
@@ -178,6 +182,7 @@ class Contests:
         if in_time and not found.held:
             return found
         asked_ns = timeout_ns + _HELD_UP_NS + GRANTED[1] + self._client_retries_ns(turn)
+        held_up_ns = max((one.held_up_ns for one in found.tasks), default=0)
         begun_ns = 0
         if turn.options.disable_eviction:
             # It deletes all pods, and only then begins to wait.
@@ -195,7 +200,7 @@ class Contests:
         return found._replace(
             tasks=tasks,
             earliest_ns=timeout_ns if found.held else min(found.earliest_ns, timeout_ns),
-            until_ns=begun_ns + asked_ns + RETRY[1] + REFUSED[1],
+            until_ns=begun_ns + asked_ns + held_up_ns + RETRY[1] + REFUSED[1],
             places=found.places if in_time else frozenset(),
             reasons=reasons,
         )
@@ -225,20 +230,27 @@ class Contests:
                 # After the first that is refused kubectl deletes nobody.
                 refused = refusable and turn.options.disable_eviction
                 refused = refused or self._covered.may_be_refused(pod)
+                refused = refused or self.may_fail(pod, turn)
                 there, goes = one.there and not refused, one.goes and not refused
                 yield one._replace(earliest_ns=earliest_ns, there=there, goes=goes)
         for pod in turn.guests:
-            for one in self._task(turn, pod):
+            for one in self._task(turn, pod, guest=True):
                 yield one._replace(there=False, goes=False, replacement=True)
         for leaving in turn.leaving:
             for one in self._task(turn, leaving.pod):
                 known = _left(leaving, begun_ns)
                 yield one._replace(there=False, goes=False, through_ns=known)
 
-    def _task(self, turn: PlannedTurn, pod: Pod) -> Iterator[Task]:
+    def _task(self, turn: PlannedTurn, pod: Pod, *, guest: bool = False) -> Iterator[Task]:
         """Nothing where several budgets cover it, which is an error if any of them is asked."""
+        if self.is_refused(pod, turn) and self._covered.fails_in_namespace(pod):
+            return
+        if self.is_refused(pod, turn) and pod.deletion_timestamp_ns is None:
+            # Until somebody else has deleted it, and perhaps until the namespace is gone.
+            yield Task(pod, 0, None, None, (0, None), there=False, goes=False, replacement=False)
+            return
         through = _through_with(pod, turn)
-        place = None
+        place, held_up_ns = None, 0
         if turn.options.disable_eviction:
             # One after the other, and then one loop that looks for all of them.
             first_ns, last_ns = takes(Latency.NEXT_DELETE)
@@ -251,21 +263,25 @@ class Contests:
             several = len(places) > 1
             if several and not self.may_pass(pod, turn):
                 return
-            evicted = plus(ARRIVAL, UNASKED)
+            held_up_ns = self._covered.held_up_ns(pod, guest=guest, alone=turn.known)
+            evicted = plus(ARRIVAL, UNASKED, (0, held_up_ns))
             if several:
                 yield Task(pod, *evicted, None, through, there=False, goes=False, replacement=False)
                 return
             if places:
                 asking = self._progress.asking(places[0])
                 # Who is not Ready may be let go without counting.
-                at_ns = ARRIVAL[1] + GRANTED[1]
+                at_ns = ARRIVAL[1] + GRANTED[1] + held_up_ns
                 evicted = evicted[0], None if asking is None else at_ns + asking.each_ns
                 place = None if asking is None else places[0]
         goes = evicted[1] is not None
-        yield Task(pod, *evicted, place, through, turn.known, goes, replacement=False)
+        yield Task(pod, *evicted, place, through, turn.known, goes, False, held_up_ns)
 
     def may_pass(self, pod: Pod, turn: PlannedTurn) -> bool:
         """Whether a pod under several budgets may go unasked: it is Pending still, or somebody has deleted it meanwhile."""
+        if self.is_refused(pod, turn):
+            # Somebody else may have deleted it before kubectl comes.
+            return True
         if not self._covered.is_unasked_at_times(pod):
             return False
         late = pod in turn.guests or self._covered.may_start_late(pod)
@@ -275,8 +291,23 @@ class Contests:
         """The budgets, as "namespace/name", that may refuse it."""
         places = self.asked_of(pod, turn)
         if len(places) == 1 and (asking := self._progress.asking(places[0])) is not None:
-            return self._covered.names(places if asking.refuses else ())
+            changes = self._covered.held_up_ns(pod, guest=False, alone=turn.known) > 0
+            return self._covered.names(places if asking.refuses or changes else ())
         return self._covered.names(places)
+
+    def _is_an_error(self, pod: Pod, turn: PlannedTurn) -> bool:
+        """Whether the Eviction API answers with an error that kubectl does not repeat."""
+        fails = self.is_refused(pod, turn) and self._covered.fails_in_namespace(pod)
+        return fails or len(self.asked_of(pod, turn)) > 1
+
+    def is_refused(self, pod: Pod, turn: PlannedTurn) -> bool:
+        """Whether kubectl does not evict it: its namespace is Terminating."""
+        evicts = not turn.options.disable_eviction
+        return evicts and self._covered.is_in_terminating_namespace(pod)
+
+    def may_fail(self, pod: Pod, turn: PlannedTurn) -> bool:
+        """Whether the status of its budget may be an error until it is written anew."""
+        return any(map(self._covered.may_fail, self.asked_of(pod, turn)))
 
     def asked_of(self, pod: Pod, turn: PlannedTurn) -> Sequence[int]:
         """Places of the budgets that may be asked about it."""
@@ -298,7 +329,7 @@ def _through_with(pod: Pod, turn: PlannedTurn) -> tuple[int, int | None]:
 
 
 def _asked_until(task: Task, asked_ns: int) -> Task:
-    return task._replace(latest_ns=asked_ns, place=None, goes=False)
+    return task._replace(latest_ns=asked_ns + task.held_up_ns, place=None, goes=False)
 
 
 def _left(leaving: Leaving, begun_ns: int) -> tuple[int, int | None]:

@@ -16,11 +16,13 @@ from kubectl_evictplan.kube.disruption import (
     Scale,
     can_ignore_budgets,
     is_behind,
+    is_negative,
     is_stale,
     synced_status,
 )
 from kubectl_evictplan.kube.objects import Pod, PodDisruptionBudget
-from kubectl_evictplan.windows.drain_delays import CLIENT_RETRY
+from kubectl_evictplan.kube.owners import terminating_namespaces
+from kubectl_evictplan.windows.drain_delays import CLIENT_RETRY, CONFLICT, REFUSED, RETRY
 from kubectl_evictplan.windows.drain_plan import DrainPlan, PlannedTurn
 from kubectl_evictplan.windows.drain_world import DrainWorld
 
@@ -48,6 +50,7 @@ class CoveredPods:
         self._index = BudgetIndex(world.budgets)
         self._scales = OwnerScales(world.snapshot.workloads)
         self._nodes = {node.name for node in world.snapshot.nodes}
+        self._terminating = terminating_namespaces(world.snapshot)
         self._owned: dict[OwnerKey, list[Pod]] = {}
         self._covered: dict[int, list[Pod]] = {}
         for pod in world.snapshot.pods:
@@ -70,7 +73,8 @@ class CoveredPods:
 
     def asked_about(self, pod: Pod) -> Sequence[int]:
         """Places of the budgets that the Eviction API may ask about it."""
-        return () if self.is_never_asked_about(pod) else self.covering(pod)
+        unasked = self.is_never_asked_about(pod) or self.is_in_terminating_namespace(pod)
+        return () if unasked else self.covering(pod)
 
     def is_never_asked_about(self, pod: Pod) -> bool:
         """Whether it goes whatever budgets say. Who starts may be Running before kubectl comes."""
@@ -87,6 +91,37 @@ class CoveredPods:
     def may_be_refused(self, pod: Pod) -> bool:
         """Whether a webhook is asked before it is deleted, which may refuse it with whatever answer."""
         return bool(webhooks_asked(self.world.snapshot.webhooks, pod))
+
+    def held_up_ns(self, pod: Pod, *, guest: bool, alone: bool) -> int:
+        """How much later it is evicted at most because it changes in the moment of a DELETE that must find it as it was read.
+
+        Who is Pending (a ``guest`` too) may be Running then: that is read again at once. Who is not Ready may be then,
+        or, unless kubectl is ``alone``, be deleted by somebody else: where a budget covers it, that is a 429.
+        """
+        if pod.finished or pod.deletion_timestamp_ns is not None:
+            return 0
+        if pod.ready == "True" and not guest:
+            return 0
+        begins = self._rules.ignores_pending and (guest or self.may_start_late(pod))
+        begun_ns = CONFLICT[1] if begins else 0
+        if not self._rules.lets_unready_go or len(self.asked_about(pod)) != 1:
+            return begun_ns if alone else 2 * begun_ns
+        again_ns = CLIENT_RETRY[1] if self._rules.tells_when_to_retry else RETRY[1] + REFUSED[1]
+        changes = int(guest or self.is_starting(pod)) + int(not alone)
+        return begun_ns + changes * again_ns
+
+    def is_in_terminating_namespace(self, pod: Pod) -> bool:
+        """Whether the Eviction API never evicts it: kubectl waits until somebody else has deleted it."""
+        return pod.namespace in self._terminating
+
+    def fails_in_namespace(self, pod: Pod) -> bool:
+        """Whether that is an error for kubectl, because the answer does not say why (1.16)."""
+        told = self._rules.tells_of_terminating_namespaces
+        return not told and self.is_in_terminating_namespace(pod)
+
+    def may_fail(self, place: int) -> bool:
+        """Whether the budget may answer with an error that kubectl does not repeat, until its status is written anew."""
+        return is_negative(self.world.budgets[place])
 
     def names(self, places: Iterable[int]) -> tuple[str, ...]:
         """The budgets, as "namespace/name"."""

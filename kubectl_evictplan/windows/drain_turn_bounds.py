@@ -14,9 +14,11 @@ from kubectl_evictplan.kube.finalizers import lasting_finalizers
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.windows.drain_accounts import Account, Accounts
 from kubectl_evictplan.windows.drain_allowance import NthEviction, evictions_in_turn, gives_up
+from kubectl_evictplan.windows.drain_covered import CoveredPods
 from kubectl_evictplan.windows.drain_delays import (
     ARRIVAL,
     AT_ONCE,
+    CONFLICT,
     FIRST_REFUSED_NS,
     REFUSED,
     RETRY,
@@ -72,6 +74,9 @@ class TurnFates(NamedTuple):
 NOT_PROVEN = TurnFates((), (), {}, None, whole=False, exact=False)
 # How a drain ends that never does.
 FOR_EVER: frozenset[DrainEnd | None] = frozenset((None,))
+_AT_ONCE_EVICTED = plus(ARRIVAL, UNASKED)
+# A Pending pod that is Running in the moment of its DELETE is asked for once more.
+_PERHAPS_CHANGED = plus(_AT_ONCE_EVICTED, (0, CONFLICT[1]))
 _DRAINED = frozenset((DrainEnd.DRAINED,))
 _NOTHING_TO_DO = Passing(AT_ONCE, _DRAINED)
 
@@ -112,7 +117,10 @@ class _Evicting:
         asking: dict[int, list[Pod]] = {}
         for pod in self._turn.pods:
             places = self._covered.asked_about(pod)
-            if not places:
+            if self._covered.is_in_terminating_namespace(pod):
+                self._pods.append(PodFate(pod))
+                self._passings.append(None)
+            elif not places:
                 self._let_go(pod, exact=True)
             elif len(places) > 1 and self._covered.may_start_late(pod):
                 self._passings.append(None)
@@ -141,7 +149,8 @@ class _Evicting:
         )
 
     def _let_go(self, pod: Pod, *, exact: bool) -> None:
-        evicted = plus(ARRIVAL, UNASKED)
+        evicted = _unasked(pod, self._covered)
+        exact = exact and evicted == _AT_ONCE_EVICTED
         delays = pod_delays(pod, self._options)
         self._pods.append(PodFate(pod, (evicted,), certain=True, gone=delays.gone, exact=exact))
         self._passings.append(_passing(pod, evicted, self._options))
@@ -157,8 +166,9 @@ class _Evicting:
     def _meet_guest(self, pod: Pod) -> None:
         """A pod that may be there: it can only make the turn longer."""
         passing = None
-        if not self._covered.covering(pod):
-            passing = _passing(pod, plus(ARRIVAL, UNASKED), self._options)
+        refused = self._covered.is_in_terminating_namespace(pod)
+        if not refused and not self._covered.covering(pod):
+            passing = _passing(pod, _PERHAPS_CHANGED, self._options)
         if passing is None:
             self._passings.append(None)
         else:
@@ -168,14 +178,15 @@ class _Evicting:
     def _meet_leaving(self, leaving: Leaving) -> None:
         """A pod that terminates already: if it is still there it is evicted once more, and its end waited for."""
         pod = leaving.pod
-        if self._covered.asked_about(pod):
+        if self._covered.asked_about(pod) or self._covered.fails_in_namespace(pod):
             self._passings.append(None)
             return
         evicted = plus(ARRIVAL, UNASKED)
         over = self._left(leaving.over_ns)
         if over is not None and over[1] < 0:
             return
-        self._pods.append(PodFate(pod, (evicted,), gone=self._left(leaving.end_ns)))
+        if not self._covered.is_in_terminating_namespace(pod):
+            self._pods.append(PodFate(pod, (evicted,), gone=self._left(leaving.end_ns)))
         if over is None:
             self._passings.append(None)
             return
@@ -304,6 +315,11 @@ def _all_of(passings: Sequence[Passing | None]) -> Passing | None:
     return Passing(until, reasons)
 
 
+def _unasked(pod: Pod, covered: CoveredPods) -> Range:
+    """When a pod is evicted that no budget is asked about."""
+    return _PERHAPS_CHANGED if covered.may_start_late(pod) else _AT_ONCE_EVICTED
+
+
 # -- other ways to drain ------------------------------------------------------------------------------------
 
 
@@ -334,8 +350,13 @@ def _deleted(turn: PlannedTurn) -> TurnFates:
 
 def _some_at_a_time(turn: PlannedTurn, accounts: Accounts) -> TurnFates:
     """``parallel``: a pod's turn comes when another one is through; nothing is proven where budgets are asked."""
-    asks = [pod for pod in (*turn.pods, *turn.guests) if accounts.covered.asked_about(pod)]
-    ways = [_passing(pod, plus(ARRIVAL, UNASKED), turn.options) for pod in turn.pods]
+    covered = accounts.covered
+    asks = [
+        pod
+        for pod in (*turn.pods, *turn.guests)
+        if covered.asked_about(pod) or covered.is_in_terminating_namespace(pod)
+    ]
+    ways = [_passing(pod, _unasked(pod, covered), turn.options) for pod in turn.pods]
     known = [one for one in ways if one is not None and one.reasons == _DRAINED]
     if asks or turn.guests or turn.leaving or len(known) < len(ways):
         return NOT_PROVEN
@@ -350,9 +371,11 @@ def _some_at_a_time(turn: PlannedTurn, accounts: Accounts) -> TurnFates:
         return NOT_PROVEN
     fates = []
     for place, pod in enumerate(turn.pods):
-        span = plus((begin[0][place], begin[1][place]), ARRIVAL, UNASKED)
+        unasked = _unasked(pod, covered)
+        span = plus((begin[0][place], begin[1][place]), unasked)
         gone = pod_delays(pod, turn.options).gone
-        fates.append(PodFate(pod, (span,), certain=True, gone=gone, exact=True))
+        exact = unasked == _AT_ONCE_EVICTED
+        fates.append(PodFate(pod, (span,), certain=True, gone=gone, exact=exact))
     return TurnFates(fates, [], {}, Passing(until, _DRAINED), whole=True, exact=True)
 
 

@@ -22,12 +22,10 @@ from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
 
 # How a wait ends (``Wait.ends``).
 EVICTED, TIMED_OUT, FAILED, NEVER = "evicted", DrainEnd.TIMEOUT.value, "error", "never"
-# The code that kubectl repeats.
-_RETRIED = 429
 
 
 class WaitKey(NamedTuple):
-    """A pod that is not evicted at once."""
+    """A pod that is not evicted at once, and the budgets that refuse it: none where its namespace is Terminating."""
 
     process: int
     pod: str
@@ -186,7 +184,7 @@ def _refusals(timeline: Timeline) -> list[_Refused]:
     for entry in timeline.entries:
         if isinstance(entry, EvictionNotAllowed):
             waiting.setdefault(entry.pod, {})[entry.process] = len(found)
-            if entry.code != _RETRIED:
+            if not entry.is_repeated:
                 ends[len(found)] = FAILED, entry.at_ns
             found.append(entry)
         elif isinstance(entry, EvictionGivenUp):

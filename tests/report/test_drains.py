@@ -142,6 +142,25 @@ def test_a_pod_with_two_budgets_is_told_as_the_error_that_it_is() -> None:
     )
 
 
+def test_one_budget_that_fails_is_a_negative_one() -> None:
+    failed = (FailedPod("shop/web-0", ("shop/web",), "possible"),)
+    assert (
+        ": shop/web-0 may fail: the status of budget shop/web allows fewer than no disruptions, which the "
+        "Eviction API answers with an error." in said(drain(end_reason="error", failed=failed))
+    )
+
+
+def test_who_is_in_a_terminating_namespace_waits_for_its_deletion() -> None:
+    waits = waiting("shop/web-0", budget="", ends="never", until_latest_seconds=None)
+    report = never(waiting=(waits,))
+    assert (
+        "never ends: shop/web-0 waits for the deletion of namespace shop, in which the Eviction API evicts "
+        "nobody." in said(report)
+    )
+    assert "(namespace Terminating)" in text_of(drained(report), "wide")
+    assert waits.every_budget == ()
+
+
 def test_a_drain_that_may_end_or_not_says_so() -> None:
     text = said(drain(end_reason=None, exit_code=None, end_latest_seconds=None))
     assert text.startswith(

@@ -372,7 +372,7 @@ def test_an_owner_that_lacks_pods_makes_them_so_its_budget_never_keeps_kubectl_f
     ]
 
 
-@pytest.mark.parametrize(("replicas", "latest"), [(2, 1), (3, 32)])
+@pytest.mark.parametrize(("replicas", "latest"), [(2, 1), (3, 33)])
 def test_kubectl_may_wait_for_what_an_owner_without_a_budget_makes_because_it_lacks_it(
     replicas: int, latest: float
 ) -> None:

@@ -12,17 +12,20 @@ from kubectl_evictplan.kube.disruption import (
     ALWAYS_ALLOW,
     can_ignore_budgets,
     is_behind,
+    is_negative,
     is_stale,
     sync_fails,
 )
 from kubectl_evictplan.kube.drain_filters import OVERRIDES, Reason
 from kubectl_evictplan.kube.objects import Pod
+from kubectl_evictplan.kube.owners import terminating_namespaces
 from kubectl_evictplan.prediction.warnings.context import (
     PlainWarning,
     Statement,
     Statements,
     WarningContext,
 )
+from kubectl_evictplan.scenarios.actions.drain import drains_among
 
 if TYPE_CHECKING:
     from kubectl_evictplan.windows.drain_instants import NodeDrain
@@ -68,12 +71,43 @@ def drain_never_ends(context: WarningContext) -> Statements:
         may = "never ends" if outcome.end is None else "may never end"
         waits = [key for key, wait in outcome.waits.items() if "never" in wait.ends]
         budgets = sorted({name for key in waits for name in key.budgets})
-        why = f"waits for budget {', '.join(budgets)}" if budgets else "waits for pods to end"
-        if not budgets and outcome.proven and DrainEnd.ERROR in outcome.reasons:
+        spaces = sorted({key.pod.partition("/")[0] for key in waits if not key.budgets})
+        what = [f"budget {', '.join(budgets)}"] if budgets else []
+        what += [f"the deletion of namespace {', '.join(spaces)}"] if spaces else []
+        why = f"waits for {' and '.join(what) or 'pods to end'}"
+        if not what and outcome.proven and DrainEnd.ERROR in outcome.reasons:
             why = "asks again if a webhook that is asked before its pods are deleted says so"
         yield Statement(
             f"the drain of {drain.node} {may}: kubectl {why}; --timeout would end it",
             {key.pod for key in waits} or {drain.node},
+        )
+
+
+def namespace_terminating(context: WarningContext) -> Statements:
+    """NamespaceLifecycle refuses what is created there, evictions too; kubectl knows that answer (``evictPods``)."""
+    events, terminating = (
+        drains_among(context.scenario.events),
+        terminating_namespaces(context.snapshot),
+    )
+    evicting = {
+        drain.node
+        for drain in _outcomes(context)
+        if terminating and not events[drain.process].disable_eviction
+    }
+    refused: dict[str, list[str]] = {}
+    for pod in context.drains.world.snapshot.pods if context.drains and evicting else ():
+        if (
+            pod.node_name in evicting
+            and pod.namespace in terminating
+            and pod.deletion_timestamp_ns is None
+        ):
+            refused.setdefault(pod.namespace, []).append(pod.key)
+    for namespace, pods in sorted(refused.items()):
+        yield Statement(
+            f"namespace {namespace} is Terminating: the Eviction API refuses its pods (403), and kubectl asks every 5s "
+            "until somebody else has deleted them; of a pod that is gone between two requests until the namespace is "
+            "gone. When its controller deletes them is not predicted",
+            pods,
         )
 
 
@@ -170,7 +204,13 @@ def budget_without_status(context: WarningContext) -> Statements:
     budgets = found.world.budgets if found is not None else ()
     index, scale = BudgetIndex(budgets), OwnerScales(context.snapshot.workloads).scale
     for budget, pods in zip(budgets, _covered(context, index), strict=True):
-        if sync_fails(budget, pods, scale):
+        if is_negative(budget):
+            yield Statement(
+                f"the budget's status allows {budget.disruptions_allowed} disruptions: until the disruption controller "
+                "corrects that, which is taken to last up to 5s, the Eviction API answers 403, which kubectl does not repeat",
+                [budget.key],
+            )
+        if is_negative(budget) or sync_fails(budget, pods, scale):
             continue
         if budget.disruptions_allowed is None:
             yield Statement(
