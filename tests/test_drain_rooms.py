@@ -57,6 +57,13 @@ def test_a_drain_never_ends_whose_budget_waits_for_a_replacement_that_fits_nowhe
     assert [(one.node, one.certainty) for one in prediction.evictions] == [("a1", CERTAIN)]
 
 
+@pytest.mark.parametrize("kind", ["ReplicaSet", "StatefulSet"])
+def test_a_drain_never_ends_whose_pods_share_a_room_that_is_too_small(kind: str) -> None:
+    three = App("web", ["a1", "a1", "a1"], kind, most=1)
+    told = drained(cluster(three, {"a1": 4000, "b1": 1000}), drain("a1")).drains
+    assert [(one.end_reason, one.exit_code) for one in told] == [("never", None)]
+
+
 def test_a_drain_never_ends_whose_budget_waits_for_an_owner_that_makes_none() -> None:
     room = cluster(WEB, THREE)
     assert ends(room, BOTH) == ["drained", "drained"]

@@ -73,8 +73,7 @@ class Recoveries:
             return False
         place = self._rooms.group_of.get(room_key(pod))
         if place is not None:
-            room = self._rooms.rooms[place]
-            return room.least >= sum(1 for one in covered.drained if room_key(one) == room_key(pod))
+            return self._rooms.rooms[place].least >= self._wanting(place)
         return self._elsewhere.takes(pod)
 
     def latest_ns(self, pod: Pod, options: DrainOptions) -> int | None:
@@ -144,10 +143,14 @@ class Recoveries:
         )
         return fastest, slowest if sure else PERHAPS_NEVER_NS
 
+    def _wanting(self, place: int | None) -> int:
+        """How many drained pods want a node of this room; a StatefulSet's share one, each under its name."""
+        group_of = self._rooms.group_of
+        return sum(1 for pod in self._covered.drained if group_of.get(room_key(pod)) == place)
+
     def _has_room(self, room: Room, place: int | None, number: int) -> bool:
         """Whether it is certain how many of so many pods find a node, beside all others that want to."""
-        group_of = self._rooms.group_of
-        wanting = sum(1 for pod in self._covered.drained if group_of.get(room_key(pod)) == place)
+        wanting = self._wanting(place)
         return room.least >= wanting or (room.least == room.most and wanting == number)
 
     def _is_made_at_once(self, owner: OwnerKey, spare: int, beside: Sequence[Pod]) -> bool:
