@@ -142,14 +142,17 @@ class CoveredPods:
     def covers_whole_owners(self, place: int) -> bool:
         """Whether it covers all or none of each owner's pods: else nobody knows which of them a new one is like.
 
-        A StatefulSet's has the name, and with it what covers it.
+        A StatefulSet's has the name, and with it what covers it. Pods that are left out of the world are under none of its budgets.
         """
+        left_out = self.world.snapshot.left_out or {}
         owners = {
             owner
             for pod in self.of_budget(place)
             if (owner := owner_key(pod)) is not None and owner[0] != STATEFUL_SET
         }
-        return all(place in self.covering(pod) for owner in owners for pod in self.of_owner(owner))
+        return not any("/".join(owner) in left_out for owner in owners) and all(
+            place in self.covering(pod) for owner in owners for pod in self.of_owner(owner)
+        )
 
     def synced(self, place: int, covered: Sequence[Pod]) -> PodDisruptionBudget:
         """The budget as the disruption controller would write it, if it covered these."""

@@ -22,6 +22,7 @@ from kubectl_evictplan.simulation.drain_parts import known_daemon_sets
 from kubectl_evictplan.windows.drain_instants import NodeDrain
 from kubectl_evictplan.windows.drain_world import (
     DrainWorld,
+    active_anywhere,
     active_pods,
     is_steady,
     orphans,
@@ -273,7 +274,7 @@ def _left_by_some(world: DrainWorld) -> set[tuple[str, str, str]]:
 
 def _overfull(world: DrainWorld) -> set[tuple[str, str, str]]:
     """Owners, as (kind, namespace, name), with more pods than they want."""
-    active = active_pods(world.snapshot)
+    active = active_anywhere(world.snapshot)
     return {
         key
         for one in world.snapshot.workloads

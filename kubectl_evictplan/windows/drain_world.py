@@ -92,7 +92,7 @@ def drain_world(
         pods=kept,
         budgets=budgets,
         workloads=_owners_of(snapshot, pods),
-        left_out=left_out(_active_anywhere(snapshot), kept),
+        left_out=left_out(active_anywhere(snapshot), kept),
     )
     return DrainWorld(
         world,
@@ -204,7 +204,7 @@ def active_pods(snapshot: ClusterSnapshot) -> Counter[tuple[str, str, str] | Non
     return Counter(owner_key(pod) for pod in snapshot.pods if pod.active)
 
 
-def _active_anywhere(snapshot: ClusterSnapshot) -> Counter[tuple[str, str, str] | None]:
+def active_anywhere(snapshot: ClusterSnapshot) -> Counter[tuple[str, str, str] | None]:
     """``active_pods``, and those that are left out."""
     found = active_pods(snapshot)
     for name, number in (snapshot.left_out or {}).items():

@@ -310,6 +310,26 @@ def test_a_new_pod_may_be_under_the_budget_of_a_sibling_that_no_drain_comes_to(
     assert [one.end_reason for one in found.drains] == ["drained", end]
 
 
+@pytest.mark.parametrize("replicas", [3, 2])
+def test_a_new_pod_may_be_like_a_sibling_elsewhere_that_its_budget_does_not_cover(
+    replicas: int,
+) -> None:
+    budget = replace(make_budget("role", least=1), match_labels={"role": "leader"})
+    snapshot = drained_cluster(App("web", ["a1", "b1", "b2"]), budgets=[budget])
+    sets = tuple(replace(one, replicas=replicas) for one in snapshot.workloads)
+    for leaders in (2, 3):
+        roles: list[dict[str, str]] = [{"role": "leader"} if n < leaders else {} for n in range(3)]
+        pods = tuple(
+            replace(pod, labels={**pod.labels, **role})
+            for pod, role in zip(snapshot.pods, roles, strict=True)
+        )
+        made = synced(replace(snapshot, pods=pods, workloads=sets))
+        found = proven(made, drain("a1", "b1"))
+        # Of two leaders one may go, and nobody knows whether another one is made.
+        sure = leaders == replicas == 3
+        assert (bool(found.rows), found.sure.exit_codes) == (sure, {0: 0} if sure else {})
+
+
 def ordered(*budgets: str) -> ClusterSnapshot:
     """Pods s-0 to s-3 of a StatefulSet on a1, a1, a2, a2; of each budget ("" none) one may be away."""
     snapshot = drained_cluster(App("s", ["a1", "a1", "a2", "a2"], "StatefulSet", grace=10))
