@@ -45,15 +45,14 @@ class WideWorld:
         self._changes = ChangeBounds(world.scenario, courses, services)
         self._zones = {zone_display_name(zone): zone for zone in services.zones}
         versions = fates.versions(world.snapshot.pods, names)
-        by_ns = {name: sure.deleted_by_ns(found[0]) for name, found in versions.items()}
-        # Of names that stand for one pod, to which nothing else happens before.
-        self.certain_by_ns = {
-            name: at_ns
-            for name, at_ns in by_ns.items()
-            if at_ns is not None and len(versions[name]) == 1
+        self._first_uids = {name: found[0].pod.uid for name, found in versions.items()}
+        by_ns = {
+            name: sure.first_deleted_by_ns(found, self._first_uids[name])
+            for name, found in versions.items()
         }
+        # Of the first pod of each name, to which nothing else happens before.
+        self.certain_by_ns = {name: at_ns for name, at_ns in by_ns.items() if at_ns is not None}
         self.possible = {name: fates.possible(found) for name, found in versions.items()}
-        self._uids = {name: {each.pod.uid for each in found} for name, found in versions.items()}
 
     def contradictions(self, reality: Told, horizon_ns: int) -> Iterator[str]:
         """What the reality did, or did not do, and the bounds exclude."""
@@ -82,7 +81,7 @@ class WideWorld:
         """Pods that are surely deleted within the horizon, but for garbage collection, and were not."""
         deleted: dict[str, int] = {}
         for entry in reality.entries:
-            if isinstance(entry, PodDeleted):
+            if isinstance(entry, PodDeleted) and entry.uid == self._first_uids.get(entry.pod):
                 deleted.setdefault(entry.pod, entry.at_ns)
         for name, by_ns in self.certain_by_ns.items():
             due = by_ns + TOLERANCE_NS <= horizon_ns
@@ -99,11 +98,9 @@ class WideWorld:
                     yield entry
 
     def _holding(self, deleted: PodDeleted) -> Iterator[Possible]:
-        alone = self._uids[deleted.pod] == {deleted.uid}
         for each in self.possible[deleted.pod]:
             low_ns, high_ns = each.span
-            if each.controller != deleted.controller or deleted.at_ns < low_ns - TOLERANCE_NS:
+            if (each.controller, each.pod.uid) != (deleted.controller, deleted.uid):
                 continue
-            # A timer may outlive its pod where the name is used again.
-            if deleted.at_ns <= high_ns + TOLERANCE_NS or not alone:
+            if low_ns - TOLERANCE_NS <= deleted.at_ns <= high_ns + TOLERANCE_NS:
                 yield each

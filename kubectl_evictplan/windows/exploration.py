@@ -17,9 +17,8 @@ from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.timeline import AboutPod, Timeline, ZoneStateChanged
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
-from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
 from kubectl_evictplan.kube.durations import MINUTE_NS
-from kubectl_evictplan.kube.objects import NO_SCHEDULE, ClusterSnapshot, Node
+from kubectl_evictplan.kube.objects import NO_SCHEDULE, ClusterSnapshot
 from kubectl_evictplan.kube.taints import UNREACHABLE, no_execute_taints
 from kubectl_evictplan.kube.topology import zone_display_name
 from kubectl_evictplan.scenarios.scenario import Scenario
@@ -42,7 +41,10 @@ from kubectl_evictplan.windows.outcome import (
 )
 from kubectl_evictplan.windows.outer_bounds import OuterBounds
 from kubectl_evictplan.windows.pod_fates import PodFates
-from kubectl_evictplan.windows.spent_tokens import zones_without_token
+from kubectl_evictplan.windows.spent_tokens import (
+    may_hold_orphaned_entries,
+    zones_without_token,
+)
 from kubectl_evictplan.windows.unknowns.monitor_ticks import monitor_cost_max_ns
 from kubectl_evictplan.windows.unknowns.of_node_runs import pieces
 
@@ -241,29 +243,3 @@ def _worlds(
         if name not in done:
             done |= group[name]
             yield frozenset(group[name])
-
-
-def may_hold_orphaned_entries(
-    snapshot: ClusterSnapshot, scenario: Scenario, configuration: ControllerConfiguration
-) -> bool:
-    """Whether nodes may never be tainted because of entries of before the start that nobody can see.
-
-    In 1.19.0-8 and 1.20.0-4 every tick inserts a waiting node once more, and taking the node out of the line
-    leaves the other entries behind. A node that joins is not ready at first: it waits, and what it leaves
-    behind then stays at the head of its zone's queue and eats every token, so that no other node of the
-    zone is tainted (kubernetes/kubernetes issues 94183, 97100, 98511; mended by pull request 96876). It is
-    out of the question only where the present process found every node ready.
-    """
-    if configuration.profile.queue_mode != "SETREMOVE" or not configuration.taint_mode:
-        return False
-    if any(event.node is not None for event in scenario.events):
-        return True
-    leader_ns = snapshot.control_plane.leader_acquire_time_ns
-    return leader_ns is None or any(not _was_ready(node, leader_ns) for node in snapshot.nodes)
-
-
-def _was_ready(node: Node, at_ns: int) -> bool:
-    ready = node.condition("Ready")
-    if ready is None or ready.status != TRUE or ready.last_transition_time_ns is None:
-        return False
-    return ready.last_transition_time_ns < at_ns

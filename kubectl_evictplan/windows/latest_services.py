@@ -8,7 +8,7 @@ not ready throughout is served when all that can come before it have been.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -30,6 +30,10 @@ from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint, RemoveTaint
 from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.windows.entries_in_line import (
+    is_put_in_line,
+    may_leave_entries,
+)
 from kubectl_evictplan.windows.line_replay import NEVER_NS
 from kubectl_evictplan.windows.line_windows import Span
 from kubectl_evictplan.windows.node_courses import (
@@ -39,6 +43,8 @@ from kubectl_evictplan.windows.node_courses import (
     Standing,
     Stretch,
 )
+from kubectl_evictplan.windows.processes_up import ProcessLife
+from kubectl_evictplan.windows.spent_tokens import may_hold_orphaned_entries
 from kubectl_evictplan.windows.unknowns.lines import PASS_LAG_MAX_NS
 
 # Longer scenarios have their last segments looked at only.
@@ -84,6 +90,8 @@ class LatestServices:
         self._scenario = scenario
         self._configuration = configuration
         self._courses = courses
+        self._period_ns = configuration.node_monitor_period_ns
+        self._leaves_entries = configuration.profile.queue_mode == "SETREMOVE"
         self._membership = ZoneMembership(configuration)
         self._zones_of: dict[str, set[str]] = {}
         self._found: dict[str, list[Service]] = {}
@@ -169,18 +177,23 @@ class LatestServices:
         """In order; none where nothing bounds them."""
         zones = self._zones_of.get(name, set())
         # A name that is used again elsewhere may have left something in the line it was in.
-        if len(zones) != 1 or self._configuration.profile.queue_mode == "SETREMOVE":
+        if len(zones) != 1:
             return []
         (zone,) = zones
         if zone not in self._found:
             self._found[zone] = list(self._services(zone))
         course = self._courses.of(name)
-        if self._configuration.profile.queue_mode == "ADD" and (
-            _comes_back(course) or self._changes_of_taints_ns(name)
-        ):
-            # A node is put in line once in each time that it is not ready: not again for a taint that is taken off.
-            return []
-        return [each for each in self._found[zone] if _is_surely_down(course, each)]
+        found = [each for each in self._found[zone] if _is_surely_down(course, each)]
+        if found and self._configuration.profile.queue_mode == "ADD":
+            changes_ns = self._changes_of_taints_ns(name)
+            found = [each for each in found if self._is_put_in_line(course, each, changes_ns)]
+        return found
+
+    def _is_put_in_line(
+        self, course: NodeCourse, service: Service, changes_ns: Sequence[int]
+    ) -> bool:
+        down, life = (service.from_ns, service.until_ns), self._life_until(service.until_ns)
+        return is_put_in_line(course, down, life, self._courses, changes_ns)
 
     def course(self, name: str) -> NodeCourse:
         """The node's course, with taints of node lifecycle only where a pass can put them on."""
@@ -200,8 +213,10 @@ class LatestServices:
             yield standing  # somebody puts it on, or it is there
             return
         changes_ns = self._changes_of_taints_ns(course.name)
+        # What a served node leaves in line has it tainted once more.
+        services = [] if self._leaves_entries else self.of(course.name)
         stops = [
-            *((s.from_ns, s.latest_ns, s.until_ns) for s in self.of(course.name)),
+            *((s.from_ns, s.latest_ns, s.until_ns) for s in services),
             *((s[0], s[0] + 2 * self._courses.step_max_ns, s[1]) for s in self._refusing(course)),
         ]
         for from_ns, latest_ns, until_ns in stops:
@@ -259,10 +274,15 @@ class LatestServices:
             rate_qps = self._rate(zone, (begin_ns, end_ns))
             if rate_qps is None or rate_qps <= 0:
                 continue
+            if self._leaves_entries and self._may_be_blocked(zone, end_ns):
+                continue
             token_ns = int(SECOND_NS / rate_qps) + MICROSECOND_NS + PASS_LAG_MAX_NS
             settled_ns = begin_ns + 3 * step_ns + PASS_LAG_MAX_NS
             # The bucket may be empty, and a pass that still sees a node as ready wastes a token.
-            tokens = 1 + self._tokens_taken(zone, (begin_ns - 3 * step_ns, end_ns))
+            if self._leaves_entries:
+                tokens = 1 + self._entries(zone, begin_ns + 3 * step_ns)
+            else:
+                tokens = 1 + self._tokens_taken(zone, (begin_ns - 3 * step_ns, end_ns))
             if profile.taint_on_current_condition:
                 tokens += 1 + int(rate_qps * STALE_LISTER_NS / SECOND_NS)
                 settled_ns += STALE_LISTER_NS
@@ -298,9 +318,11 @@ class LatestServices:
         yield from pairwise(sorted(at_ns for at_ns in instants if at_ns >= 0))
 
     def _runs_throughout(self, span: Span) -> bool:
+        lives = self._courses.lives
+        # A process whose start is not known to the second may have begun, and replaced another one, at any time in it.
         return any(
-            life.begins[1] <= span[0] and span[1] <= life.ends_ns for life in self._courses.lives
-        )
+            life.begins[1] <= span[0] and span[1] <= life.ends_ns for life in lives
+        ) and not any(life.begins[0] < span[1] and span[0] < life.begins[1] for life in lives)
 
     def _rate(self, zone: str, segment: Span) -> float | None:
         """Nodes per second that the zone is served at throughout; None where that is not sure."""
@@ -363,6 +385,34 @@ class LatestServices:
         )
         return down > 2
 
+    def _life_until(self, at_ns: int) -> ProcessLife:
+        """The process that runs up to that instant, which is in one of ``_segments``."""
+        return next(each for each in self._courses.lives if at_ns <= each.ends_ns)
+
+    def _may_be_blocked(self, zone: str, until_ns: int) -> bool:
+        """Whether an entry may be in line until then that nobody takes out (1.19.0-8, 1.20.0-4): of a node that was not ready before."""
+        life = self._life_until(until_ns)
+        if self._more_tokens or self.all_down_until_ns is not None:
+            return True
+        if life.warm and may_hold_orphaned_entries(
+            self._snapshot, self._scenario, self._configuration
+        ):
+            return True
+        return any(
+            may_leave_entries(member.course, (life.begins[0], until_ns))
+            for member in self._zones.get(zone, ())
+        )
+
+    def _entries(self, zone: str, until_ns: int) -> int:
+        """How many entries ticks can have put in line by then, where each puts one there for every node that waits."""
+        since_ns, period_ns = max(self._life_until(until_ns).begins[0], 0), self._period_ns
+        return sum(
+            (min(high_ns, until_ns) - max(low_ns, since_ns)) // period_ns + 1
+            for member in self._zones.get(zone, ())
+            for _, low_ns, high_ns in member.course.not_ready()
+            if max(low_ns, since_ns) <= min(high_ns, until_ns)
+        )
+
     def _tokens_taken(self, zone: str, segment: Span) -> int:
         """How many tokens nodes of the zone can take in it."""
         tokens = self._more_tokens
@@ -407,7 +457,3 @@ def _can_be(course: NodeCourse, segment: Span) -> tuple[bool, bool, bool]:
 def _is_surely_down(course: NodeCourse, service: Service) -> bool:
     up, not_up, gone = _can_be(course, (service.from_ns, service.until_ns))
     return not_up and not up and not gone
-
-
-def _comes_back(course: NodeCourse) -> bool:
-    return sum(1 for _ in course.not_ready()) > 1

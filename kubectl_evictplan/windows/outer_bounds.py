@@ -8,8 +8,8 @@ noticed. Zones are coupled only where all of them are down: one of which it is p
 * it cannot be served before it is in line, and is in line with that tick, or one tick later;
 * whoever lacks its taint at the start is in line with the first tick, and may be served at once;
 * when the last node of its zone is in line, the zone's state and rate are those of the end. From then on each
-  token taints one of those who still wait, and all of them wait: the last one goes with the last token. In 1.19.0-8
-  and 1.20.0-4 (``SETREMOVE``) tokens also go to what served nodes left behind: there the last may wait for ever.
+  token goes to one of those who still wait, and all of them wait: ``_tokens_before`` says how many others may come first.
+  Where nobody sees what is in line since before the start (``may_hold_orphaned_entries``) the last may wait for ever.
 
 Nothing is proven of zones in which no node counts.
 
@@ -18,7 +18,8 @@ Where exploration was not complete these bounds are printed, and only what they 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections import Counter
+from collections.abc import Collection
 
 import msgspec
 
@@ -37,6 +38,7 @@ from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.falling_zones import FallingZones, only_falls
 from kubectl_evictplan.windows.line_windows import Span
 from kubectl_evictplan.windows.noticing import Noticing
+from kubectl_evictplan.windows.spent_tokens import may_hold_orphaned_entries
 from kubectl_evictplan.windows.unknowns.lines import PASS_LAG_MAX_NS
 from kubectl_evictplan.windows.unknowns.monitor_ticks import monitor_cost_max_ns
 
@@ -67,6 +69,17 @@ class ZoneEnd(msgspec.Struct, frozen=True):
     latest_ns: tuple[int, ...]
 
 
+class _LatestTokens(msgspec.Struct, frozen=True):
+    """The first token comes by ``first_ns``, and each other one so long after the one before it."""
+
+    first_ns: int
+    apart_ns: int
+
+    def nth_ns(self, number: int) -> int:
+        """When that one, counted from 0, is there at the latest."""
+        return self.first_ns + number * self.apart_ns
+
+
 class OuterBounds:
     """Of all nodes that fall silent in one scenario, or wait at its start; empty where nothing is proven."""
 
@@ -85,6 +98,7 @@ class OuterBounds:
         self._period_ns = configuration.node_monitor_period_ns
         self._step_max_ns = self._period_ns + monitor_cost_max_ns(snapshot)
         self._noticing = Noticing(configuration, self._step_max_ns)
+        self._leaves_entries = configuration.profile.queue_mode == "SETREMOVE"
         self._nodes = {node.name: node for node in snapshot.nodes}
         if (
             configuration.taint_mode
@@ -183,17 +197,27 @@ class OuterBounds:
         # Who waits at the start is in line again with the first tick at the latest.
         settled_ns = max((latest_ns for _, latest_ns in unknown.values()), default=0)
         ticked_ns = max(settled_ns, self._step_max_ns if waiting else 0)
-        in_line_ns = ticked_ns + later_ns[1]
-        latest = tuple(self._latest_tokens(in_line_ns, len(unknown) + len(waiting), rates))
+        spans = _joined_where_close(unknown)
+        in_line = {
+            name: (first_ns + later_ns[0], last_ns + later_ns[1])
+            for name, (first_ns, last_ns) in spans.items()
+        }
+        in_line |= dict.fromkeys(waiting, (0, ticked_ns + later_ns[1]))
+        several = Counter(in_line.values())
+        before = {span: self._tokens_before(span, several) for span in several}
+        tokens = self._latest_tokens(max(last_ns for _, last_ns in several), rates)
         if unknown:
             first_ns = min(earliest_ns for earliest_ns, _ in unknown.values())
+            places = sorted(before[span] for span in in_line.values())
+            if not self._leaves_entries:  # each token taints another node
+                places = list(range(len(in_line)))
+            latest = () if tokens is None else tuple(map(tokens.nth_ns, places))
             self.zones[zone] = ZoneEnd(state, (first_ns, settled_ns), latest)
-        end_ns = latest[-1] if latest else self._last_token(ticked_ns, rates)
-        for name, span in _joined_where_close(unknown).items():
-            served = span[0] + later_ns[0], end_ns
-            self.nodes[name] = NodeBounds(span, served, bool(latest))
-        for name in waiting:
-            self.nodes[name] = NodeBounds((0, in_line_ns), (0, end_ns), bool(latest))
+        end_ns = self._last_token(ticked_ns, rates)
+        for name, span in in_line.items():
+            last_ns = end_ns if tokens is None else tokens.nth_ns(before[span])
+            served = span[0] if name in spans else 0, last_ns
+            self.nodes[name] = NodeBounds(spans.get(name, span), served, tokens is not None)
 
     def _last_token(self, settled_ns: int, rates: list[float] | None) -> int:
         """When a zone that taints nobody in the end taints a node at the latest: before it is told to stop."""
@@ -204,24 +228,35 @@ class OuterBounds:
             return self._all_noticed_ns  # the tick that finds all zones down stops all of them
         return settled_ns if rates is not None and rates[0] <= 0 else self._scenario.end_ns
 
-    def _latest_tokens(
-        self, in_line_ns: int, nodes: int, rates: list[float] | None
-    ) -> Iterator[int]:
-        """When the n-th of them is tainted at the latest; nothing where they may wait for ever."""
+    def _latest_tokens(self, in_line_ns: int, rates: list[float] | None) -> _LatestTokens | None:
+        """Tokens after the last node is in line; None where nodes may wait for ever."""
         if not rates or rates[0] <= 0 or (rates[0] == 1.0 and 0.0 in rates):
-            return  # a limiter that refused all keeps doing so when it is told one node a second
-        profile = self._configuration.profile
-        if profile.queue_mode == "SETREMOVE":
-            return  # what served nodes leave in line takes tokens, and nobody counts it here
+            return (
+                None  # a limiter that refused all keeps doing so when it is told one node a second
+            )
+        if may_hold_orphaned_entries(self._snapshot, self._scenario, self._configuration):
+            return None
         token_ns = int(SECOND_NS / rates[0]) + MICROSECOND_NS + PASS_LAG_MAX_NS
         # A new bucket may be empty, and a pass that still sees the last node as ready wastes a token.
         # And the token of the start may have been spent just before it.
         extra, waits_ns = int(len(rates) > 1 or token_ns > in_line_ns), PASS_LAG_MAX_NS
-        if profile.taint_on_current_condition:
+        if self._configuration.profile.taint_on_current_condition:
             extra += 1 + int(rates[0] * STALE_LISTER_NS / SECOND_NS)
             waits_ns += STALE_LISTER_NS + self._step_max_ns
-        for number in range(nodes):
-            yield in_line_ns + waits_ns + (number + extra) * token_ns
+        return _LatestTokens(in_line_ns + waits_ns + extra * token_ns, token_ns)
+
+    def _tokens_before(self, own: Span, in_line: Counter[Span]) -> int:
+        """How many tokens others can take before a node that gets in line within ``own``: up to 1.20.4 first in, first out."""
+        if self._configuration.profile.queue_mode == "REMOVE_ADD":
+            return in_line.total() - 1
+        # Of 1.19.0-8 and 1.20.0-4 every tick puts another entry in line of each node that waits, and each takes a token.
+        entries = {
+            span: (own[1] - span[0]) // self._period_ns + 1 if self._leaves_entries else 1
+            for span in in_line
+            if span[0] <= own[1]
+        }
+        others = sum(in_line[span] * number for span, number in entries.items())
+        return others - entries[own]
 
 
 def _joined_where_close(spans: dict[str, Span]) -> dict[str, Span]:

@@ -7,7 +7,7 @@ can run is over, if the taint still stands then.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -51,6 +51,16 @@ class SureEvictions:
         self._nodes = {node.name: node for node in snapshot.nodes}
         self._known: dict[str, tuple[_Sure, ...]] = {}
         self._with_pods = {key for event in scenario.events for key in event.pods if not event.pod}
+
+    def first_deleted_by_ns(self, versions: Sequence[Version], uid: str) -> int | None:
+        """Until when the object of that ``uid`` is deleted, if it is the first one of its name, and never changes; None where nothing proves it.
+
+        A later one perhaps never comes to be, and what is left of the one before may keep it from being evicted.
+        """
+        first, *later = versions
+        if first.pod.uid != uid or any(each.pod.uid == uid for each in later):
+            return None
+        return self.deleted_by_ns(first)
 
     def deleted_by_ns(self, version: Version) -> int | None:
         """Until when taint eviction has surely deleted the pod; None where nothing proves it."""

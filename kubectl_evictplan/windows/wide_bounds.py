@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import msgspec
-from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
@@ -68,11 +67,9 @@ class _Bounding(msgspec.Struct):
             possible = self._fates.possible(versions)
             keys = {EvictionKey(name, each.pod.uid, each.controller, 0) for each in possible}
             for key in sorted(keys.union(shown.get(name, ()))):
-                of_it = [each for each in possible if each.controller == key.controller]
-                same = [each for each in of_it if each.pod.uid == key.uid]
-                if of_it and (not same or len({version.pod.uid for version in versions}) > 1):
-                    # Timers know pods by their names: one may outlive its pod, and end the next one.
-                    same = [_at_any_time(key, of_it)]
+                same = [
+                    p for p in possible if (p.pod.uid, p.controller) == (key.uid, key.controller)
+                ]
                 if same:
                     self._put(key, same, self._certain_by(key, versions, possible))
 
@@ -81,8 +78,8 @@ class _Bounding(msgspec.Struct):
     ) -> tuple[int, bool]:
         """Until when it has happened, and whether it must; ``NEVER_NS`` where nobody knows."""
         by_ns = None
-        if key.controller == TAINT_EVICTION and len(versions) == 1:
-            by_ns = self._sure.deleted_by_ns(versions[0])
+        if key.controller == TAINT_EVICTION:
+            by_ns = self._sure.first_deleted_by_ns(versions, key.uid)
         if by_ns is None:
             return NEVER_NS, False
         others = (each.span[0] for each in possible if each.controller != key.controller)
@@ -109,13 +106,6 @@ class _Bounding(msgspec.Struct):
             circumstances=(),
             proven=True,
         )
-
-
-def _at_any_time(key: EvictionKey, of_it: list[Possible]) -> Possible:
-    """What may come at any time after the first of them."""
-    first = min(of_it, key=lambda each: each.span[0])
-    same = next((each for each in of_it if each.pod.uid == key.uid), first)
-    return replace(same, span=(first.span[0], NEVER_NS))
 
 
 def _not_seen(possible: Possible, missed: frozenset[str]) -> PossibleEviction:

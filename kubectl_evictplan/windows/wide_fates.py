@@ -6,7 +6,7 @@ tolerations and the process are there. It ends when its time is over, unless no 
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -89,6 +89,7 @@ class WideFates:
     def possible(self, versions: list[Version]) -> list[Possible]:
         """All that may happen to the pods of one name."""
         found = [each for version in versions for each in self._of_version(version)]
+        found += _by_timers_of_others(versions, found)
         terminating_ns = self._may_terminate_ns(versions, found)
         for version in versions:
             found += self._out_of_service(version, terminating_ns)
@@ -265,6 +266,24 @@ def _false_since(course: NodeCourse) -> Iterator[tuple[Stretch, int]]:
             counted_ns = begins_ns - SECOND_NS if told_apart else BEFORE_NS
         yield stretch, counted_ns
         before = stretch
+
+
+def _by_timers_of_others(
+    versions: Iterable[Version], found: Sequence[Possible]
+) -> Iterator[Possible]:
+    """Timers know pods by their names: one may outlive its pod, and end a later one of that name at any time."""
+    begun: list[Possible] = []
+    seen: set[str] = set()
+    for version in versions:
+        pod = version.pod
+        if pod.uid in seen:
+            continue
+        seen.add(pod.uid)
+        if begun:
+            first = min(begun, key=lambda each: each.span[0])
+            since_ns = max(first.span[0], version.since_ns)
+            yield Possible(TAINT_EVICTION, pod, (since_ns, NEVER_NS), first.decision)
+        begun += [each for each in found if each.pod.uid == pod.uid and each.decision is not None]
 
 
 def _is_out_of_service(taint: Taint) -> bool:

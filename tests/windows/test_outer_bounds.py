@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import random
+
+import pytest
+from msgspec.structs import replace
+from realities import World, draw_reality
+
 from builders import (
     UNREACHABLE,
+    epoch_ns,
     make_event,
     make_lease,
     make_node,
     make_scenario,
     make_snapshot,
 )
+from kubectl_evictplan.cluster.timeline import TaintAdded
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.durations import SECOND_NS
-from kubectl_evictplan.kube.objects import Node
+from kubectl_evictplan.kube.objects import NO_EXECUTE, Node
 from kubectl_evictplan.kube.topology import EXCLUDE_DISRUPTION
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
 from kubectl_evictplan.windows.outer_bounds import OuterBounds
@@ -20,8 +28,18 @@ from kubectl_evictplan.windows.outer_bounds import OuterBounds
 NAMES = [f"n{index}" for index in range(8)]
 
 
-def staggered(release: str, excluded: tuple[str, ...] = ()) -> OuterBounds:
+def staggered(
+    release: str, excluded: tuple[str, ...] = (), leader: float | None = None
+) -> OuterBounds:
     """Of the first three nodes of one zone, which fall silent one after the other."""
+    world = staggered_world(release, excluded, leader)
+    return OuterBounds(world.snapshot, world.scenario, world.configuration)
+
+
+def staggered_world(
+    release: str, excluded: tuple[str, ...] = (), leader: float | None = None
+) -> World:
+    """All nodes are Ready since long before the process leads, if that is known."""
     flags = {"node-monitor-period": "1s", "node-monitor-grace-period": "3s"}
     labels = {name: {EXCLUDE_DISRUPTION: "true"} for name in excluded}
     snapshot = make_snapshot(
@@ -29,10 +47,13 @@ def staggered(release: str, excluded: tuple[str, ...] = ()) -> OuterBounds:
         [],
         leases=[make_lease(name, 0, duration_seconds=4) for name in NAMES],
     )
+    leader_ns = None if leader is None else epoch_ns(leader)
+    control_plane = replace(snapshot.control_plane, leader_acquire_time_ns=leader_ns)
+    snapshot = replace(snapshot, control_plane=control_plane)
     stops = [make_event(2 + index, "kubelet-stop", [NAMES[index]]) for index in range(3)]
     settings = ControllerSettings(release, flags=flags)
     configuration = resolve_configuration(settings, snapshot.control_plane)
-    return OuterBounds(snapshot, make_scenario(stops, horizon=60), configuration)
+    return World(snapshot, make_scenario(stops, horizon=60), configuration)
 
 
 def test_nothing_is_proven_of_a_zone_in_which_no_node_counts() -> None:
@@ -42,13 +63,42 @@ def test_nothing_is_proven_of_a_zone_in_which_no_node_counts() -> None:
     assert (nobody_counts.nodes, nobody_counts.zones) == ({}, {})
 
 
-def test_where_served_nodes_leave_entries_behind_nobody_is_sure_to_be_served() -> None:
+def test_where_nobody_sees_what_is_in_line_since_before_the_start_nobody_is_sure_to_be_served() -> (
+    None
+):
     mended, leaving = staggered("1.20.5").nodes, staggered("1.20.4").nodes
     assert {each.certain for each in mended.values()} == {True}
     assert {each.certain for each in leaving.values()} == {False}
     assert {each.served[1] for each in leaving.values()} == {60 * SECOND_NS}
     unknown = {name: each.unknown for name, each in mended.items()}
     assert unknown == {name: each.unknown for name, each in leaving.items()}
+
+
+def test_entries_that_served_nodes_leave_behind_take_tokens_before_those_who_come_later() -> None:
+    """10 s for each token; before n0 there may be three entries, before n2 an entry of each tick at which the others wait."""
+    seen = staggered("1.20.4", leader=-900).nodes
+    assert {each.certain for each in seen.values()} == {True}
+    latest = [seen[name].served[1] // SECOND_NS for name in NAMES[:3]]
+    assert latest == [49, 79, 110]
+    once = staggered("1.18.6", leader=-900).nodes
+    assert [once[name].served[1] // SECOND_NS for name in NAMES[:3]] == [39, 39, 39]
+
+
+@pytest.mark.parametrize("release", ["1.18.6", "1.19.3", "1.20.4"])
+def test_every_reality_keeps_to_the_latest_tokens_of_its_line(release: str) -> None:
+    world = staggered_world(release, leader=-900)
+    scenario = replace(world.scenario, horizon_ns=120 * SECOND_NS)
+    world = World(world.snapshot, scenario, world.configuration)
+    bounds = OuterBounds(world.snapshot, scenario, world.configuration).nodes
+    for seed in range(40):
+        reality = draw_reality(world, random.Random(seed))
+        tainted: dict[str, int] = {}
+        for entry in reality.entries:
+            if isinstance(entry, TaintAdded) and entry.taint.effect == NO_EXECUTE:
+                tainted.setdefault(entry.node, entry.at_ns)
+        assert tainted.keys() == bounds.keys()
+        for name, at_ns in tainted.items():
+            assert bounds[name].served[0] <= at_ns <= bounds[name].served[1], (seed, name)
 
 
 def two_zones(*more: ScenarioEvent, down: Node | None = None) -> OuterBounds:

@@ -17,11 +17,13 @@ from builders import (
     make_pod,
     make_scenario,
     make_snapshot,
+    tolerates,
 )
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.objects import Pod, Toleration
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
+from kubectl_evictplan.windows.line_replay import NEVER_NS
 
 
 def worlds(seeds: range) -> Iterator[tuple[int, World]]:
@@ -104,11 +106,16 @@ def test_a_taint_that_no_run_showed_taken_off_is_told_where_not_everything_was_t
 
 def surely_deleted(pod: Pod, *events: ScenarioEvent, release: str = "1.29.6") -> dict[str, int]:
     """Until when wide bounds have the pod surely deleted, in a zone of twelve nodes."""
+    found = possible(pod, *events, release=release).certain_by_ns
+    return {name: by_ns // 10**9 for name, by_ns in found.items()}
+
+
+def possible(pod: Pod, *events: ScenarioEvent, release: str = "1.29.6") -> WideWorld:
+    """The wide bounds of the pod in a zone of twelve nodes."""
     snapshot = make_snapshot([f"n{number}" for number in range(12)], [pod])
     settings = ControllerSettings(kubernetes_version=release)
     configuration = resolve_configuration(settings, snapshot.control_plane)
-    world = World(snapshot, make_scenario([*events], horizon=900), configuration)
-    return {name: by_ns // 10**9 for name, by_ns in WideWorld(world).certain_by_ns.items()}
+    return WideWorld(World(snapshot, make_scenario([*events], horizon=900), configuration))
 
 
 def test_a_taint_stands_until_one_of_its_key_and_effect_takes_its_place() -> None:
@@ -136,3 +143,47 @@ def test_up_to_1_18_no_bound_has_a_taint_come_back_that_somebody_took_off(releas
     found = surely_deleted(pod, *events, release=release)
     assert set(found) == ({pod.key} if release == "1.29.6" else set())
     assert set(surely_deleted(pod, events[0], release=release)) == {pod.key}
+
+
+@pytest.mark.parametrize("release", ["1.16.15", "1.18.6", "1.29.6"])
+def test_a_node_that_a_tick_surely_finds_ready_in_between_is_put_in_line_again(
+    release: str,
+) -> None:
+    pod = make_pod("p", "n0", tolerations=default_tolerations(60))
+    down, again = (make_event(at, "node-ready", "n0", status="False") for at in (100, 150))
+    seen, unseen = (make_event(at, "node-ready", "n0", status="True") for at in (120, 149))
+    # Too short a time for the first taint to be sure.
+    assert set(surely_deleted(pod, down, seen, again, release=release)) == {pod.key}
+    found = surely_deleted(pod, down, unseen, again, release=release)
+    assert set(found) == ({pod.key} if release == "1.29.6" else set())
+
+
+@pytest.mark.parametrize("release", ["1.18.6", "1.19.3", "1.20.4", "1.29.6"])
+def test_a_new_process_serves_whoever_stays_down_whatever_was_in_line_before(release: str) -> None:
+    pod = make_pod("p", "n0", tolerations=default_tolerations(60))
+    events = [
+        make_event(1, "kubelet-stop", ["n0", "n1"]),
+        make_event(200, "controller-stop"),
+        make_event(210, "controller-start"),
+    ]
+    assert set(surely_deleted(pod, *events, release=release)) == {pod.key}
+    # Up to 1.20.4 what n1 has in line when it is Ready again stays at the head for ever.
+    back = make_event(400, "kubelet-start", "n1")
+    found = surely_deleted(pod, events[0], *events[1:], back, release=release)
+    assert set(found) == {pod.key}
+
+
+def test_only_a_pod_whose_name_was_used_before_may_go_at_any_time() -> None:
+    first = make_pod("p", "n0", tolerations=[tolerates("A", 30)], uid="one")
+    second = make_pod("p", "n1", tolerations=[tolerates("A", 30)], uid="two")
+    events = [
+        make_event(100, "taint", "n0", taint="A:NoExecute"),
+        make_event(120, "untaint", "n0", taint="A"),
+        make_event(140, "taint", "n0", taint="A:NoExecute"),
+        make_event(300, "pod-create", pod=second),
+    ]
+    found = possible(first, *events).possible[first.key]
+    spans = {(each.pod.uid, *(at_ns // 10**9 for at_ns in each.span)) for each in found}
+    assert {span for span in spans if span[0] == "one"} == {("one", 170, 170)}
+    assert {span for span in spans if span[0] == "two"} == {("two", 300, NEVER_NS // 10**9)}
+    assert surely_deleted(first, *events) == {first.key: 170}

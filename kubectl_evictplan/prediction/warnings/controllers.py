@@ -29,7 +29,7 @@ from kubectl_evictplan.prediction.warnings.context import (
 )
 from kubectl_evictplan.scenarios.actions.nodes import DeleteNode
 from kubectl_evictplan.simulation.simulate import starts_without_controller
-from kubectl_evictplan.windows.exploration import may_hold_orphaned_entries
+from kubectl_evictplan.windows.spent_tokens import may_hold_orphaned_entries
 
 _Who = TypeVar("_Who")
 
