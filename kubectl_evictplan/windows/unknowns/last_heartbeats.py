@@ -2,23 +2,17 @@
 
 The snapshot shows the last renewal before it was taken; a kubelet that stops later has renewed in between,
 every quarter of the lease's duration and up to 4 % more. What the monitor sees of a last renewal is the first
-tick after it. So in a piece, whose ticks meet none of the ends at which that changes, a kubelet has
-a few choices only: the ticks that may be the first to see it.
+tick after it: so it is settled together with the ticks (``tick_orders``), and here only where these do not fit into the budget.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from itertools import combinations_with_replacement, product
-from math import comb, prod
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
-import msgspec
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.kubelets import is_silent_at, observed_at_ns, renew_period_ns
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
-from kubectl_evictplan.engine.event_queue import LoopGrid
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Lease
 from kubectl_evictplan.scenarios.actions.processes import StopKubelet
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
@@ -43,7 +37,6 @@ class LastHeartbeats(Unknown[Piece]):
 
     def __init__(self, snapshot: ClusterSnapshot, configuration: ControllerConfiguration) -> None:
         self._snapshot = snapshot
-        self._period_ns = configuration.node_monitor_period_ns
         self._alike = AlikeNodes(snapshot, configuration)
         # By the scenario's identity.
         self._windows: dict[int, tuple[Scenario, HeartbeatWindows]] = {}
@@ -64,19 +57,14 @@ class LastHeartbeats(Unknown[Piece]):
         return _filled_in(scenario, self._windows_of(scenario), last_ns)
 
     def settle(self, part: Piece, most: int) -> Iterator[Piece]:
-        """Every choice of ticks where these are few enough, else the early, the late and some others."""
+        """The part with those that are known; ``tick_orders`` has every choice of the others, ``corners`` has some."""
         windows = self._windows_of(part.scenario)
         if not windows:
             yield part
-            return
-        unseen = [self._choices(part, index, *node) for index in windows for node in windows[index]]
-        ways = _every_way(unseen, most)
-        if ways is None:
-            yield part.missing(self.name)
-            return
-        for way in ways:
-            chosen = [each.last_ns[place] for each, place in zip(unseen, way, strict=True)]
-            yield self._filled_in(part, windows, chosen)
+        elif not self.is_known(part.scenario):
+            yield from self.corners(part)
+        else:
+            yield self._filled_in(part, windows, [low_ns for low_ns, _ in _hulls(windows)])
 
     def corners(self, part: Piece) -> Iterator[Piece]:
         """All of them early, all late, and in turn both ways, where not every choice can be tried."""
@@ -124,69 +112,6 @@ class LastHeartbeats(Unknown[Piece]):
             )
             for name, indices in touching.items()
         }
-
-    def _choices(self, part: Piece, index: int, name: str, spans: tuple[Span, ...]) -> _Unseen:
-        """What the monitor can tell apart of one node's last heartbeat in the piece."""
-        ticks_ns = sorted(set(self._ticks_ns(part, spans[0][0], spans[-1][1])))
-        by_tick: dict[int, int] = {}
-        for low_ns, high_ns in spans:
-            # Of those that the same ticks see first, the latest one: the ticks of ``part.last`` agree on it.
-            for at_ns in (*(tick for tick in ticks_ns if low_ns <= tick <= high_ns), high_ns):
-                by_tick[bisect_left(ticks_ns, at_ns)] = at_ns
-        last_ns = tuple(by_tick[place] for place in sorted(by_tick))
-        return _Unseen((index, self._kinds[id(part.scenario)][name], last_ns), last_ns)
-
-    def _ticks_ns(self, part: Piece, low_ns: int, high_ns: int) -> Iterator[int]:
-        """Ticks between the two instants: of the process that runs at first, and of each that the scenario starts."""
-        step_ns = self._period_ns + part.first.cost_ns
-        yield from LoopGrid(part.first.phase_ns, step_ns, unbounded=True).between(low_ns, high_ns)
-        for event in part.scenario.events:
-            if event.manager_up:
-                # A new process sees nodes for the first time when it begins: what they renewed before is one to it.
-                yield from LoopGrid(event.at_ns, step_ns, unbounded=False).between(low_ns, high_ns)
-
-
-class _Unseen(msgspec.Struct, frozen=True):
-    """One node's last heartbeat: nodes of equal ``kind`` are alike, ``last_ns`` has an instant for each tick."""
-
-    kind: Hashable
-    last_ns: tuple[int, ...]
-
-
-def _every_way(unseen: Sequence[_Unseen], most: int) -> Iterable[tuple[int, ...]] | None:
-    """Every choice of a place in each ``last_ns``; of nodes that are alike only who is how many. None: too many."""
-    if prod(min(len(each.last_ns), most + 1) for each in unseen) <= most:
-        return product(*(range(len(each.last_ns)) for each in unseen))
-    groups: dict[Hashable, list[int]] = {}
-    for place, each in enumerate(unseen):
-        groups.setdefault(each.kind, []).append(place)
-    options = {kind: len(unseen[places[0]].last_ns) for kind, places in groups.items()}
-    longest = max(map(len, groups.values()))
-    ways = [comb(len(groups[kind]) + number - 1, number - 1) for kind, number in options.items()]
-    if prod(min(each, most + 1) for each in ways) * longest > most:
-        return None
-    return _turned_ways(groups, options, longest)
-
-
-def _turned_ways(
-    groups: Mapping[Hashable, list[int]], options: Mapping[Hashable, int], turns: int
-) -> Iterator[tuple[int, ...]]:
-    """How many nodes of each group take each place, and every node of it takes its turn at each of them."""
-    shares = (
-        combinations_with_replacement(range(options[kind]), len(places))
-        for kind, places in groups.items()
-    )
-    for chosen in product(*shares):
-        seen = set()
-        for turn in range(turns):
-            way: dict[int, int] = {}
-            for places, share in zip(groups.values(), chosen, strict=True):
-                size = len(places)
-                way.update((each, share[(n + turn) % size]) for n, each in enumerate(places))
-            found = tuple(way[place] for place in sorted(way))
-            if found not in seen:
-                seen.add(found)
-                yield found
 
 
 # -- windows of last heartbeats ----------------------------------------------------------------------------

@@ -51,9 +51,8 @@ def pieces(
         whole = in_cells(begun)
     if whole is not None:
         return whole
-    found = settled(Piece(scenario), (*starts, *ticks, heartbeats, walk), most)
-    if heartbeats.is_known(scenario) or not any(piece.missed for piece in found):
-        return found
+    if heartbeats.is_known(scenario):
+        return settled(Piece(scenario), (*starts, *ticks, heartbeats, walk), most)
     # Too many choices: each of a few of last heartbeats with every phase, and one phase for each of many.
     corners = [corner for part in begun for corner in heartbeats.corners(part)]
     share = max(most * 2 // 3 // len(corners), 1)
