@@ -40,7 +40,7 @@ class WideWorld:
         courses = NodeCourses(*given, step_max_ns)
         services = LatestServices(*given, courses)
         fates = WideFates(*given, courses, services)
-        sure = SureEvictions(*given, courses, services, fates)
+        sure = SureEvictions(world.scenario, configuration, courses, services, fates)
         names = {node.name for node in world.snapshot.nodes}
         self._changes = ChangeBounds(world.scenario, courses, services)
         self._zones = {zone_display_name(zone): zone for zone in services.zones}

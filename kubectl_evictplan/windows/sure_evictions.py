@@ -13,7 +13,7 @@ import msgspec
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.taint_eviction import delete_is_refused
-from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Taint
+from kubectl_evictplan.kube.objects import NO_EXECUTE, Taint
 from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS, is_lifecycle_no_execute
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint, RemoveTaint
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
@@ -35,20 +35,17 @@ class SureEvictions:
 
     def __init__(
         self,
-        snapshot: ClusterSnapshot,
         scenario: Scenario,
         configuration: ControllerConfiguration,
         courses: NodeCourses,
         services: LatestServices,
         fates: WideFates,
     ) -> None:
-        self._snapshot = snapshot
         self._scenario = scenario
         self._configuration = configuration
         self._courses = courses
         self._services = services
         self._fates = fates
-        self._nodes = {node.name: node for node in snapshot.nodes}
         self._known: dict[str, tuple[_Sure, ...]] = {}
         self._with_pods = {key for event in scenario.events for key in event.pods if not event.pod}
 

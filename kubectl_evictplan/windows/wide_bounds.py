@@ -43,7 +43,7 @@ def bound_samples(
     changes.put_nodes(result.nodes, sorted(result.sampled), result.cut_short)
     changes.put_zones(result.zones)
     fates = WideFates(snapshot, scenario, configuration, courses, services)
-    sure = SureEvictions(snapshot, scenario, configuration, courses, services, fates)
+    sure = SureEvictions(scenario, configuration, courses, services, fates)
     missed = frozenset().union(*result.sampled.values())
     bounding = _Bounding(result, fates, sure, missed, horizon_ns)
     bounding.bound(pod for pod in snapshot.pods if pod.node_name in result.sampled)
