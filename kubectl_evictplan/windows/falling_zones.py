@@ -12,9 +12,14 @@ from collections.abc import Iterator
 from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
-from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Lease, Node
-from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS, is_lifecycle_no_execute
-from kubectl_evictplan.scenarios.actions.nodes import AddTaint, Cordon, RemoveTaint
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Lease, Node
+from kubectl_evictplan.kube.taints import is_lifecycle_no_execute
+from kubectl_evictplan.scenarios.actions.nodes import (
+    AddTaint,
+    Cordon,
+    RemoveTaint,
+    changes_lifecycle_taints,
+)
 from kubectl_evictplan.scenarios.actions.processes import StopKubelet
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.windows.line_windows import Span
@@ -119,9 +124,6 @@ def only_falls(scenario: Scenario) -> bool:
 
 def _leaves_others_alone(event: ScenarioEvent) -> bool:
     """Whether nothing that a tick sees gets better by it: silence, people's own taints, pods."""
-    if isinstance(event, RemoveTaint):
-        keys = LIFECYCLE_NO_EXECUTE_KEYS
-        return not any(event.removal.removes(key, NO_EXECUTE) for key in keys)
-    if isinstance(event, AddTaint | Cordon):
-        return not event.seen_by_monitor
-    return isinstance(event, StopKubelet) or event.pods_only
+    if isinstance(event, AddTaint | RemoveTaint):
+        return not changes_lifecycle_taints(event)
+    return isinstance(event, Cordon | StopKubelet) or event.pods_only

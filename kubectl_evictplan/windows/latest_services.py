@@ -27,7 +27,6 @@ from kubectl_evictplan.controllers.node_lifecycle.zone_states import (
 )
 from kubectl_evictplan.kube.durations import MICROSECOND_NS, SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot
-from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint, RemoveTaint
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.entries_in_line import (
@@ -98,7 +97,13 @@ class LatestServices:
         self._refined: dict[str, NodeCourse] = {}
         self._all_down: list[Span] | None = None
         self._states_in: dict[Span, dict[str, States]] = {}
-        self._more_tokens = self._changes_of_taints()
+        # What people do to taints of node lifecycle: a node that loses the one it waited for is in line again.
+        self._changes_of_taints = [
+            event
+            for event in scenario.events
+            if isinstance(event, AddTaint | RemoveTaint) and event.seen_by_monitor
+        ]
+        self._more_tokens = sum(len(event.nodes) for event in self._changes_of_taints)
         self._zones = self._members()
         # Until when a time in which all zones are down may be over; None where they never are.
         self.all_down_until_ns = self._find_all_down()
@@ -233,18 +238,7 @@ class LatestServices:
 
     def _changes_of_taints_ns(self, name: str) -> list[int]:
         """When people put taints of node lifecycle on the node, or take them off."""
-        return [
-            event.at_ns
-            for event in self._scenario.events
-            if name in event.nodes
-            and (
-                (isinstance(event, AddTaint) and event.taint.key in LIFECYCLE_NO_EXECUTE_KEYS)
-                or (
-                    isinstance(event, RemoveTaint)
-                    and event.removal.key in LIFECYCLE_NO_EXECUTE_KEYS
-                )
-            )
-        ]
+        return [event.at_ns for event in self._changes_of_taints if name in event.nodes]
 
     def _refusing(self, course: NodeCourse) -> list[Span]:
         """Segments in which all zones are surely down, so that nobody is served; in zones in which no node counts somebody is."""
@@ -424,16 +418,6 @@ class LatestServices:
             # What a deleted node leaves in line takes a token as well.
             tokens += sum(stretch.status is None for stretch in member.course.stretches)
         return tokens
-
-    def _changes_of_taints(self) -> int:
-        """How often people take the taint off a node that waited for it, which puts it in line again."""
-        found = 0
-        for event in self._scenario.events:
-            if isinstance(event, AddTaint):
-                found += len(event.nodes) * (event.taint.key in LIFECYCLE_NO_EXECUTE_KEYS)
-            elif isinstance(event, RemoveTaint):
-                found += len(event.nodes) * (event.removal.key in LIFECYCLE_NO_EXECUTE_KEYS)
-        return found
 
 
 def _overlaps(stretch: Stretch, segment: Span) -> bool:

@@ -13,10 +13,10 @@ import msgspec
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.taint_eviction import delete_is_refused
-from kubectl_evictplan.kube.objects import NO_EXECUTE, Taint
-from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS, is_lifecycle_no_execute
-from kubectl_evictplan.scenarios.actions.nodes import AddTaint, RemoveTaint
-from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
+from kubectl_evictplan.kube.objects import Taint
+from kubectl_evictplan.kube.taints import is_lifecycle_no_execute
+from kubectl_evictplan.scenarios.actions.nodes import changes_lifecycle_taints
+from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.latest_services import LatestServices
 from kubectl_evictplan.windows.node_courses import NodeCourse, NodeCourses, Standing
 from kubectl_evictplan.windows.wide_fates import Version, WideFates
@@ -89,7 +89,11 @@ class SureEvictions:
         return found
 
     def _by_lifecycle(self, course: NodeCourse) -> Iterator[_Sure]:
-        events_ns = [event.at_ns for event in self._scenario.events if _changes(event, course.name)]
+        events_ns = [
+            event.at_ns
+            for event in self._scenario.events
+            if course.name in event.nodes and changes_lifecycle_taints(event)
+        ]
         for service in self._services.of(course.name):
             if any(service.from_ns <= at_ns <= service.until_ns for at_ns in events_ns):
                 continue
@@ -115,14 +119,3 @@ class SureEvictions:
             until_ns = min(standing.until_ns, life.ends_ns)
             if from_ns < until_ns:
                 yield _Sure((standing.taint,), from_ns, until_ns)
-
-
-def _changes(event: ScenarioEvent, name: str) -> bool:
-    """Whether people change taints of node lifecycle on the node."""
-    if name not in event.nodes:
-        return False
-    if isinstance(event, AddTaint):
-        return event.taint.key in LIFECYCLE_NO_EXECUTE_KEYS
-    if isinstance(event, RemoveTaint):
-        return any(event.removal.removes(key, NO_EXECUTE) for key in LIFECYCLE_NO_EXECUTE_KEYS)
-    return False

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.timeline import SCENARIO
-from kubectl_evictplan.kube.objects import Node, Taint
+from kubectl_evictplan.kube.objects import NO_EXECUTE, Node, Taint
 from kubectl_evictplan.kube.taints import (
     LIFECYCLE_NO_EXECUTE_KEYS,
     OUT_OF_SERVICE,
@@ -178,6 +178,13 @@ class RemoveTaint(NodesEvent, frozen=True, kw_only=True):
             new = without_taint(old, self.removal.key, self.removal.effect)
             if new != old:
                 _write(self, cluster, name, new)
+
+
+def changes_lifecycle_taints(event: ScenarioEvent) -> bool:
+    """Whether people put a taint of node lifecycle on nodes, or take off one that evicts."""
+    if isinstance(event, RemoveTaint):
+        return any(event.removal.removes(key, NO_EXECUTE) for key in LIFECYCLE_NO_EXECUTE_KEYS)
+    return isinstance(event, AddTaint) and event.seen_by_monitor
 
 
 def _commute(event: ScenarioEvent, other: ScenarioEvent) -> bool:
