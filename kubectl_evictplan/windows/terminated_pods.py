@@ -23,7 +23,7 @@ from kubectl_evictplan.controllers.pod_gc import (
     terminated_excess,
 )
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
-from kubectl_evictplan.scenarios.actions.pods import DeletePods
+from kubectl_evictplan.scenarios.actions.pods import DeletePods, uid_of_created
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.line_windows import Span, merge_spans
 from kubectl_evictplan.windows.outcome import EvictionKey, Exploration, PossibleEviction
@@ -116,7 +116,7 @@ def _taken(
         return
     found = [span for span, _ in loops]
     found += [span for _, at_ns in created for span, _ in first_loops(lives, at_ns)]
-    new = [(pod, pod.uid or f"scenario-{pod.key}-{at_ns}", at_ns) for pod, at_ns in created]
+    new = [(pod, uid_of_created(pod, at_ns), at_ns) for pod, at_ns in created]
     for pod, uid, at_ns in (*((pod, pod.uid, 0) for pod in pods), *new):
         spans = _within(found, at_ns, scenario.end_ns)
         if spans:

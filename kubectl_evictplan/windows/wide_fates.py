@@ -21,7 +21,7 @@ from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, Taint
 from kubectl_evictplan.kube.taints import OUT_OF_SERVICE
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint
-from kubectl_evictplan.scenarios.actions.pods import DeletePods, SetTolerations
+from kubectl_evictplan.scenarios.actions.pods import DeletePods, SetTolerations, uid_of_created
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.running_timers import running_timer
 from kubectl_evictplan.windows.latest_services import LatestServices
@@ -79,8 +79,8 @@ class WideFates:
         for event in self._scenario.events:
             made = event.pod
             if made is not None and (made.key in found or made.node_name in names):
-                uid = made.uid or f"scenario-{made.key}-{event.at_ns}"
-                found.setdefault(made.key, []).append(Version(replace(made, uid=uid), event.at_ns))
+                made = replace(made, uid=uid_of_created(made, event.at_ns))
+                found.setdefault(made.key, []).append(Version(made, event.at_ns))
             elif isinstance(event, SetTolerations):
                 for key in found.keys() & set(event.pods):
                     found[key] += list(_tolerating(found[key], event))

@@ -53,14 +53,18 @@ class CreatePod(ScenarioEvent, frozen=True, kw_only=True):
         cause = cluster.note(self, pod=pod.key)
         if not pod.creation_timestamp_ns:
             pod = replace(pod, creation_timestamp_ns=state.now_seconds_ns)
-        if not pod.uid:
-            pod = replace(pod, uid=f"scenario-{pod.key}-{state.offset_ns}")
+        pod = replace(pod, uid=uid_of_created(pod, state.offset_ns))
         existing = state.pods.get(pod.key)
         if existing is None:
             state.create_pod(pod, cause)
         elif not existing.node_name and existing.deletion_timestamp_ns is None:
             # The name waits as its controller's replacement: this is the scheduler binding it.
             state.update_pod(existing, pod)
+
+
+def uid_of_created(pod: Pod, at_ns: int) -> str:
+    """The uid of a pod that a scenario creates at that offset: the manifest's, or one of its own."""
+    return pod.uid or f"scenario-{pod.key}-{at_ns}"
 
 
 class DeletePods(PodsEvent, frozen=True, kw_only=True):
