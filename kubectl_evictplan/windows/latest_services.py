@@ -25,7 +25,6 @@ from kubectl_evictplan.controllers.node_lifecycle.zone_states import (
     PARTIAL,
     compute_zone_state,
 )
-from kubectl_evictplan.kube.durations import MICROSECOND_NS, SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint, RemoveTaint
 from kubectl_evictplan.scenarios.scenario import Scenario
@@ -44,7 +43,11 @@ from kubectl_evictplan.windows.node_courses import (
 )
 from kubectl_evictplan.windows.processes_up import ProcessLife
 from kubectl_evictplan.windows.spent_tokens import may_hold_orphaned_entries
-from kubectl_evictplan.windows.unknowns.lines import PASS_LAG_MAX_NS
+from kubectl_evictplan.windows.unknowns.lines import (
+    PASS_LAG_MAX_NS,
+    token_max_ns,
+    wasted_tokens_max,
+)
 
 # Longer scenarios have their last segments looked at only.
 _SEGMENTS_MAX = 40
@@ -270,7 +273,7 @@ class LatestServices:
                 continue
             if self._leaves_entries and self._may_be_blocked(zone, end_ns):
                 continue
-            token_ns = int(SECOND_NS / rate_qps) + MICROSECOND_NS + PASS_LAG_MAX_NS
+            token_ns = token_max_ns(rate_qps)
             settled_ns = begin_ns + 3 * step_ns + PASS_LAG_MAX_NS
             # The bucket may be empty, and a pass that still sees a node as ready wastes a token.
             if self._leaves_entries:
@@ -278,7 +281,7 @@ class LatestServices:
             else:
                 tokens = 1 + self._tokens_taken(zone, (begin_ns - 3 * step_ns, end_ns))
             if profile.taint_on_current_condition:
-                tokens += 1 + int(rate_qps * STALE_LISTER_NS / SECOND_NS)
+                tokens += wasted_tokens_max(rate_qps)
                 settled_ns += STALE_LISTER_NS
             latest_ns = settled_ns + tokens * token_ns
             if latest_ns < end_ns:

@@ -32,14 +32,18 @@ from kubectl_evictplan.controllers.node_lifecycle.zone_states import (
     compute_zone_state,
     limiter_rate_qps,
 )
-from kubectl_evictplan.kube.durations import MICROSECOND_NS, MILLISECOND_NS, SECOND_NS
+from kubectl_evictplan.kube.durations import MILLISECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.falling_zones import FallingZones, only_falls
 from kubectl_evictplan.windows.line_windows import Span
 from kubectl_evictplan.windows.noticing import Noticing
 from kubectl_evictplan.windows.spent_tokens import may_hold_orphaned_entries
-from kubectl_evictplan.windows.unknowns.lines import PASS_LAG_MAX_NS
+from kubectl_evictplan.windows.unknowns.lines import (
+    PASS_LAG_MAX_NS,
+    token_max_ns,
+    wasted_tokens_max,
+)
 from kubectl_evictplan.windows.unknowns.monitor_ticks import monitor_cost_max_ns
 
 # Bounds that differ by less are told as one, so that what follows from them is found out once for many nodes: it is
@@ -236,12 +240,12 @@ class OuterBounds:
             )
         if may_hold_orphaned_entries(self._snapshot, self._scenario, self._configuration):
             return None
-        token_ns = int(SECOND_NS / rates[0]) + MICROSECOND_NS + PASS_LAG_MAX_NS
+        token_ns = token_max_ns(rates[0])
         # A new bucket may be empty, and a pass that still sees the last node as ready wastes a token.
         # And the token of the start may have been spent just before it.
         extra, waits_ns = int(len(rates) > 1 or token_ns > in_line_ns), PASS_LAG_MAX_NS
         if self._configuration.profile.taint_on_current_condition:
-            extra += 1 + int(rates[0] * STALE_LISTER_NS / SECOND_NS)
+            extra += wasted_tokens_max(rates[0])
             waits_ns += STALE_LISTER_NS + self._step_max_ns
         return _LatestTokens(in_line_ns + waits_ns + extra * token_ns, token_ns)
 

@@ -8,13 +8,24 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
-from kubectl_evictplan.kube.durations import MILLISECOND_NS
+from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import STALE_LISTER_NS
+from kubectl_evictplan.kube.durations import MICROSECOND_NS, MILLISECOND_NS, SECOND_NS
 from kubectl_evictplan.windows.line_replay import LineRules
 from kubectl_evictplan.windows.unknowns.unknown import Unknown, settled
 from kubectl_evictplan.windows.zone_lines import ZoneLine
 
 # A pass comes every 100 ms and costs about 1 ms on recorded control planes.
 PASS_LAG_MAX_NS = 105 * MILLISECOND_NS
+
+
+def token_max_ns(rate_qps: float) -> int:
+    """How long after the one before it a token is spent at the latest, where somebody waits."""
+    return int(SECOND_NS / rate_qps) + MICROSECOND_NS + PASS_LAG_MAX_NS
+
+
+def wasted_tokens_max(rate_qps: float) -> int:
+    """How many tokens are wasted at the most on a node that an informer still shows as ready."""
+    return 1 + int(rate_qps * STALE_LISTER_NS / SECOND_NS)
 
 
 class PassLag(Unknown[LineRules]):
