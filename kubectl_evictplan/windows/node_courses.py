@@ -168,7 +168,6 @@ class NodeCourses:
             if number + 1 < len(drafts):
                 draft.stretch.ends = drafts[number + 1].stretch.begins
             draft.stretch.unknown = self._given_up(name, draft)
-            draft.stretch.passed_over = draft.touched
             yield draft.stretch
 
     def _at_start(self, name: str) -> _Draft:
@@ -201,7 +200,7 @@ class NodeCourses:
             silent = within if status in (NOT_POSTED, UNKNOWN) else None
             drafts.append(_Draft(Stretch(within, status), silent))
         elif isinstance(event, TouchLease):
-            newest.touched = True
+            newest.stretch.passed_over = True
 
     def _last_heartbeat(self, name: str, stretch: Stretch, index: int, event: StopKubelet) -> Span:
         if event.last_heartbeat_ns is not None:
@@ -231,7 +230,7 @@ class NodeCourses:
         earliest_ns = max(earliest_ns, stretch.begins[0])
         if earliest_ns > stretch.ends[1]:
             return None
-        sure = latest_ns <= stretch.ends[0] and not draft.touched
+        sure = latest_ns <= stretch.ends[0] and not stretch.passed_over
         return earliest_ns, latest_ns if sure else NEVER_NS
 
     def _renews_too_slowly(self, name: str) -> bool:
@@ -370,4 +369,3 @@ class _Draft(msgspec.Struct):
 
     stretch: Stretch
     silent: Span | None = None
-    touched: bool = False
