@@ -23,7 +23,7 @@ from kubectl_evictplan.kube.taints import OUT_OF_SERVICE
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint
 from kubectl_evictplan.scenarios.actions.pods import DeletePods, SetTolerations, uid_of_created
 from kubectl_evictplan.scenarios.scenario import Scenario
-from kubectl_evictplan.simulation.running_timers import running_timer
+from kubectl_evictplan.simulation.running_timers import RunningTimer, running_timer
 from kubectl_evictplan.windows.latest_services import LatestServices
 from kubectl_evictplan.windows.line_replay import NEVER_NS
 from kubectl_evictplan.windows.line_windows import Span
@@ -126,9 +126,15 @@ class WideFates:
 
     def _runs_out_ns(self, pod: Pod, default_ns: int) -> int:
         """When a timer ends at the earliest that runs already."""
-        node, start_ns = self._nodes[pod.node_name], self._scenario.start_ns
-        timer = running_timer(node, pod, self._snapshot, start_ns, self._configuration)
-        return default_ns if timer is None else timer.due_earliest_ns - start_ns
+        timer = self._running(pod)
+        return default_ns if timer is None else timer.due_earliest_ns - self._scenario.start_ns
+
+    def _running(self, pod: Pod) -> RunningTimer | None:
+        node = self._nodes.get(pod.node_name)
+        if node is None:
+            return None
+        start_ns = self._scenario.start_ns
+        return running_timer(node, pod, self._snapshot, start_ns, self._configuration)
 
     def _over_ns(
         self, version: Version, course: NodeCourse, life: ProcessLife, since_ns: int
@@ -162,11 +168,7 @@ class WideFates:
         """How much longer than the start of the scenario, or of a taint, any timer of the pod can run."""
         delays = (self.delay_ns(version, standing.taint) for standing in course.taints)
         longest_ns = max((delay_ns for delay_ns in delays if delay_ns is not None), default=0)
-        node = self._nodes.get(version.pod.node_name)
-        if node is None or version.since_ns >= 0:
-            return longest_ns
-        given = self._snapshot, self._scenario.start_ns, self._configuration
-        timer = running_timer(node, version.pod, *given)
+        timer = self._running(version.pod) if version.since_ns < 0 else None
         if timer is None:
             return longest_ns
         return max(longest_ns, timer.due_latest_ns - self._scenario.start_ns)
