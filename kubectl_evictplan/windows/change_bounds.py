@@ -43,7 +43,7 @@ class ChangeBounds:
         self,
         table: WindowTable[NodeChangeKey],
         names: Sequence[str],
-        cut_short: Collection[str] = (),
+        cut_short: Collection[str],
     ) -> None:
         """Bound what was only explored of nodes; of those of ``names`` also what no run showed.
 

@@ -100,10 +100,10 @@ class LineHistory(msgspec.Struct, frozen=True):
     tokens_ns: Sequence[int]
     waits: Mapping[str, Sequence[Wait]]
     # Nodes stand for several: each token is spent on another one.
-    every_token_serves: bool = False
+    every_token_serves: bool
     # What the rules say of passes inside ticks, and of informers that show things late, had a say in it.
-    pass_inside_matters: bool = True
-    late_view_matters: bool = True
+    pass_inside_matters: bool
+    late_view_matters: bool
 
     def first_services(self) -> tuple[int, ...]:
         """The instants at which nodes are served for the first time, sorted."""

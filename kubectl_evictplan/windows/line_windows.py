@@ -26,7 +26,7 @@ from kubectl_evictplan.windows.line_replay import (
     Wait,
 )
 from kubectl_evictplan.windows.unknowns.lines import StaleView
-from kubectl_evictplan.windows.unknowns.order_in_line import OrderInLine, Served, orders
+from kubectl_evictplan.windows.unknowns.order_in_line import OrderInLine, Served
 from kubectl_evictplan.windows.zone_lines import ZoneLine
 
 # More outcomes than this help nobody.
@@ -100,7 +100,7 @@ def _orders(
     if len(groups) > 1:
         untainted = [g for g in groups if any(not line.untainted.isdisjoint(g) for line in lines)]
     operations = max(line.number_of_operations for line in lines)
-    return orders(leavers, seen_late, operations, again, untainted)
+    return OrderInLine(leavers, seen_late, operations, again, untainted).orders()
 
 
 class Tokens(msgspec.Struct, frozen=True):

@@ -56,8 +56,8 @@ class OrderInLine(Unknown[Served]):
         leavers: Sequence[Collection[str]],
         seen_late: frozenset[str],
         operations: int,
-        again: Sequence[Collection[str]] = (),
-        untainted: Sequence[Collection[str]] = (),
+        again: Sequence[Collection[str]],
+        untainted: Sequence[Collection[str]],
     ) -> None:
         """``leavers``: groups of alike nodes of which some leave unserved; ``operations`` of one replay.
 
@@ -72,6 +72,10 @@ class OrderInLine(Unknown[Served]):
         self._fits = (
             operations * max(len(leavers), len(again)) <= _OPERATIONS_MAX * _LAST_IN_LINE_MAX
         )
+
+    def orders(self) -> list[Served]:
+        """The orders of service that matter."""
+        return list(self.settle(Served(first_leaves_first), _LAST_IN_LINE_MAX))
 
     def settle(self, part: Served, most: int) -> Iterator[Served]:
         """Those who leave first come first, those who leave first come last, and each of them comes last once.
@@ -104,15 +108,3 @@ class OrderInLine(Unknown[Served]):
         yield part._replace(order=_first_leaves_last)
         for group in groups:
             yield part._replace(order=_last_in_line(frozenset(group)))
-
-
-def orders(
-    leavers: Sequence[Collection[str]],
-    seen_late: frozenset[str],
-    operations: int,
-    again: Sequence[Collection[str]] = (),
-    untainted: Sequence[Collection[str]] = (),
-) -> list[Served]:
-    """The orders of service that matter."""
-    unknown = OrderInLine(leavers, seen_late, operations, again, untainted)
-    return list(unknown.settle(Served(first_leaves_first), _LAST_IN_LINE_MAX))
