@@ -145,7 +145,7 @@ class TickCost(Unknown[Piece]):
 
     def __init__(self, meetings: TickMeetings) -> None:
         self._meetings = meetings
-        self._period_ns = meetings.configuration.node_monitor_period_ns
+        self._period_ns = meetings.period_ns
 
     def fewest(self, part: Piece) -> int:
         """Ticks that cost nothing, and all they can."""
@@ -219,7 +219,7 @@ class MonitorPhase(Unknown[Piece]):
 
     def __init__(self, meetings: TickMeetings) -> None:
         self._meetings = meetings
-        self._period_ns = meetings.configuration.node_monitor_period_ns
+        self._period_ns = meetings.period_ns
 
     def fewest(self, part: Piece) -> int:
         """Every stretch."""
@@ -289,8 +289,7 @@ def critical_instants(
     snapshot: ClusterSnapshot, scenario: Scenario, configuration: ControllerConfiguration
 ) -> list[int]:
     """Offsets at which it matters on which side of them a tick of the monitor comes, sorted."""
-    moments = TickMeetings(snapshot, configuration).moments(scenario)
-    return sorted({moment.at_ns for moment in moments})
+    return TickMeetings(snapshot, configuration).instants(scenario)
 
 
 def _moments_at_start(
