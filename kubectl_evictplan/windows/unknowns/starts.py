@@ -28,6 +28,11 @@ def has_unknown_instants(scenario: Scenario) -> bool:
     return any(event.latest_ns > event.at_ns for event in scenario.events)
 
 
+def is_open_return(event: ScenarioEvent) -> bool:
+    """Tell whether kubelets are heard again by it, each at an instant of its own in a window."""
+    return isinstance(event, NodesEvent) and event.latest_ns > event.at_ns
+
+
 class KubeletReturns(Unknown[Piece]):
     """When each kubelet is heard again after an outage of its API server."""
 
@@ -55,24 +60,22 @@ class KubeletReturns(Unknown[Piece]):
 
 
 def _widest_return_ns(scenario: Scenario) -> int:
-    windows = (
-        event.latest_ns - event.at_ns for event in scenario.events if isinstance(event, NodesEvent)
-    )
-    return max(windows, default=0)
+    opens = (event for event in scenario.events if is_open_return(event))
+    return max((event.latest_ns - event.at_ns for event in opens), default=0)
 
 
 def _returned(scenario: Scenario, places: tuple[int, int]) -> Scenario:
     """The scenario with the n-th kubelet of every return at one or the other place of its window, in turn."""
     events: list[ScenarioEvent] = []
     for event in scenario.events:
-        if isinstance(event, NodesEvent) and event.latest_ns > event.at_ns:
+        if is_open_return(event):
             events += _back_at(event, places)
         else:
             events.append(event)
     return replace(scenario, events=tuple(events))
 
 
-def _back_at(event: NodesEvent, places: tuple[int, int]) -> Iterator[ScenarioEvent]:
+def _back_at(event: ScenarioEvent, places: tuple[int, int]) -> Iterator[ScenarioEvent]:
     """Yield the event with the n-th of its nodes at one or the other place of the window, in turn."""
     for side in (0, 1):
         part = event.restricted_to(event.nodes[side::2], ())

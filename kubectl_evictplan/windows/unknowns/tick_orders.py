@@ -14,12 +14,13 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from kubectl_evictplan.scenarios.scenario import NodesEvent, Scenario, ScenarioEvent
+from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.simulate import starts_without_controller
 from kubectl_evictplan.windows.circumstances import Moment
 from kubectl_evictplan.windows.pieces import Grid, Piece
 from kubectl_evictplan.windows.unknowns.last_heartbeats import LastHeartbeats, Span
 from kubectl_evictplan.windows.unknowns.monitor_ticks import TickMeetings
+from kubectl_evictplan.windows.unknowns.starts import is_open_return
 from kubectl_evictplan.windows.unknowns.tick_cells import Cell, Process, Tick, TickSteps
 
 
@@ -290,26 +291,22 @@ def _returns(scenario: Scenario) -> Iterator[_Sighting]:
     """Kubelets of which it is not known when they are heard again, cut where something else happens."""
     instants = sorted({event.at_ns for event in scenario.events})
     for index, event in enumerate(scenario.events):
-        if _is_open_return(event):
+        if is_open_return(event):
             inside = [at_ns for at_ns in instants if event.at_ns < at_ns <= event.latest_ns]
             ends = pairwise((event.at_ns, *inside, event.latest_ns + 1))
             spans = tuple((low_ns, next_ns - 1) for low_ns, next_ns in ends)
             yield from (_Sighting((index, name), spans) for name in event.nodes)
 
 
-def _is_open_return(event: ScenarioEvent) -> bool:
-    return isinstance(event, NodesEvent) and event.latest_ns > event.at_ns
-
-
 def _known(scenario: Scenario) -> Iterator[ScenarioEvent]:
-    return (event for event in scenario.events if not _is_open_return(event))
+    return (event for event in scenario.events if not is_open_return(event))
 
 
 def _falls_silent_again(scenario: Scenario) -> bool:
     """Whether a kubelet renews for a while that nobody knows before it falls silent again."""
     returned: set[str] = set()
     for event in scenario.events:
-        if _is_open_return(event):
+        if is_open_return(event):
             returned.update(event.touched_nodes)
         elif event.kubelets_up is False and not returned.isdisjoint(event.touched_nodes):
             return True
@@ -328,7 +325,7 @@ def _returned(scenario: Scenario, returned_ns: Iterator[int]) -> Scenario:
     """The scenario with every kubelet back then."""
     events: list[ScenarioEvent] = []
     for event in scenario.events:
-        if _is_open_return(event):
+        if is_open_return(event):
             alone = (event.restricted_to((name,), ()) for name in event.touched_nodes)
             events += [each.moved_to(next(returned_ns)) for each in alone]
         else:
