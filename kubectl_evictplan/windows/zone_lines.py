@@ -57,6 +57,10 @@ class ZoneLine:
             of_all.update(dict.fromkeys(self._members.get(name, (name,)), each))
         return of_all
 
+    def _everybody(self, names: Iterable[str]) -> frozenset[str]:
+        """These, and all that are alike."""
+        return frozenset(self._of_members(dict.fromkeys(names)))
+
     @cached_property
     def operations(self) -> Sequence[QueueOperation]:
         """What is told of each node, of alike ones as if a tick had come to one after the other."""
@@ -94,8 +98,7 @@ class ZoneLine:
         begins = any(each.told is Told.STARTED and each.at_ns == 0 for each in self.told)
         since_ns = 0 if begins else 1
         told = (each for each in self.told if each.told is Told.STATUS and each.at_ns >= since_ns)
-        found = {each.name: UNKNOWN for each in told if each.status == UNKNOWN}
-        return frozenset(self._of_members(found))
+        return self._everybody(each.name for each in told if each.status == UNKNOWN)
 
     @cached_property
     def unknown_after_false(self) -> Mapping[str, tuple[int, ...]]:
@@ -112,14 +115,12 @@ class ZoneLine:
     @cached_property
     def waiting(self) -> frozenset[str]:
         """Nodes that a tick puts in line."""
-        found = {each.name: None for each in self.told if each.told is Told.MARK}
-        return frozenset(self._of_members(found))
+        return self._everybody(each.name for each in self.told if each.told is Told.MARK)
 
     @cached_property
     def untainted(self) -> frozenset[str]:
         """Nodes whose taint a person takes off; nobody knows whether it is there then."""
-        found = {each.name: None for each in self.told if each.told is Told.UNTAINTED}
-        return frozenset(self._of_members(found))
+        return self._everybody(each.name for each in self.told if each.told is Told.UNTAINTED)
 
     @property
     def takes_back(self) -> bool:
