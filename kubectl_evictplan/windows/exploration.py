@@ -96,18 +96,17 @@ def explore(
     worlds = sorted(_worlds(result.affected, snapshot, scenario), key=partial(_waits_in, runs))
     for number, names in enumerate(worlds):
         fates.explore(names, runs, budget.part(len(worlds) - number))
-    period_ns = configuration.node_monitor_period_ns
-    ticks = configuration.node_monitor_grace_period_ns // period_ns + 2
-    drift_ns = ticks * monitor_cost_max_ns(snapshot)
-    windows = [*result.nodes.windows.values(), *result.zones.windows.values()]
-    if result.sampled or any(map(_is_explored, result.nodes.windows.values())):
+    sampled = bool(result.sampled) or any(map(_is_explored, result.nodes.windows.values()))
+    if sampled:
         from kubectl_evictplan.windows.wide_bounds import bound_samples  # rarely needed
 
         bound_samples(result, snapshot, scenario, configuration, horizon_ns)
-    if result.sampled or any(map(_is_explored, windows)):
+    if sampled or any(map(_is_explored, result.zones.windows.values())):
         from kubectl_evictplan.windows.explored import join_samples  # rarely needed
 
-        join_samples(result, period_ns, horizon_ns, drift_ns)
+        period_ns = configuration.node_monitor_period_ns
+        ticks = configuration.node_monitor_grace_period_ns // period_ns + 2
+        join_samples(result, period_ns, horizon_ns, ticks * monitor_cost_max_ns(snapshot))
     for table in (result.nodes, result.zones, result.cancels):
         table.drop_after(horizon_ns)
     return result
