@@ -22,7 +22,7 @@ from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMem
 from kubectl_evictplan.engine.event_queue import LoopGrid
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node
-from kubectl_evictplan.scenarios.actions.nodes import AddTaint, Cordon, RemoveTaint
+from kubectl_evictplan.scenarios.actions.nodes import taints_or_cordons_unseen
 from kubectl_evictplan.scenarios.actions.processes import StopKubelet
 from kubectl_evictplan.scenarios.scenario import Scenario
 
@@ -115,7 +115,7 @@ class AlikeNodes:
                     if name in last_ns:
                         others.add(name)
                     last_ns[name] = event.last_heartbeat_ns
-            elif isinstance(event, AddTaint | RemoveTaint | Cordon) and not event.seen_by_monitor:
+            elif taints_or_cordons_unseen(event):
                 for name in event.nodes:
                     told.setdefault(name, []).append(index)
             elif not event.pods_only:

@@ -16,7 +16,7 @@ from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.kube.taints import OUT_OF_SERVICE, no_execute_taints
-from kubectl_evictplan.scenarios.actions.nodes import AddTaint, Cordon, RemoveTaint
+from kubectl_evictplan.scenarios.actions.nodes import taints_or_cordons_unseen
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.playback import NodePlayback
 from kubectl_evictplan.windows.budget import ENTRY, LOOK_UP, SIMULATION, Budget, spread
@@ -300,8 +300,7 @@ def _meet_terminating_pods(world: PodWorld) -> bool:
 
 def _touched_otherwise(scenario: Scenario, runs: Iterable[PieceRun]) -> Iterator[str]:
     for event in scenario.events:
-        people = isinstance(event, AddTaint | RemoveTaint | Cordon) and not event.seen_by_monitor
-        if not people and event.kubelets_up is not False:
+        if not taints_or_cordons_unseen(event) and event.kubelets_up is not False:
             yield from event.touched_nodes
     for run in runs:
         yield from run.waits

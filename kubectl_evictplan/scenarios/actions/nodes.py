@@ -187,6 +187,11 @@ def changes_lifecycle_taints(event: ScenarioEvent) -> bool:
     return isinstance(event, AddTaint) and event.seen_by_monitor
 
 
+def taints_or_cordons_unseen(event: ScenarioEvent) -> bool:
+    """Whether people taint or cordon nodes in a way that no tick of the node monitor sees."""
+    return isinstance(event, AddTaint | RemoveTaint | Cordon) and not event.seen_by_monitor
+
+
 def _commute(event: ScenarioEvent, other: ScenarioEvent) -> bool:
     """Tell whether two changes concern taints that do not meet: of other keys, or of other effects."""
     one, two = _changed(event), _changed(other)
