@@ -28,7 +28,7 @@ def pieces(
     """Pieces that together stand for all node runs, for at most about ``runs_max`` of them (two for each piece)."""
     heartbeats = LastHeartbeats(snapshot, configuration)
     meetings = TickMeetings(snapshot, configuration)
-    starts = (KubeletReturns(configuration),)
+    returns = KubeletReturns(configuration)
     # Where ticks of a new process fall follows from its start and from what they cost.
     processes = ProcessStarts(configuration, meetings.instants)
     ticks = (TickCost(meetings), processes, MonitorPhase(meetings))
@@ -46,13 +46,13 @@ def pieces(
         return whole if len(whole) <= enough else None
 
     whole = in_cells([Piece(scenario)])
-    begun = settled(Piece(scenario), starts, most)
+    begun = list(returns.settle(Piece(scenario), most))
     if whole is None and len(begun) > 1:
         whole = in_cells(begun)
     if whole is not None:
         return whole
     if heartbeats.is_known(scenario):
-        return settled(Piece(scenario), (*starts, *ticks, heartbeats, walk), most)
+        return settled(Piece(scenario), (returns, *ticks, heartbeats, walk), most)
     # Too many choices: each of a few of last heartbeats with every phase, and one phase for each of many.
     corners = [corner for part in begun for corner in heartbeats.corners(part)]
     share = max(most * 2 // 3 // len(corners), 1)
