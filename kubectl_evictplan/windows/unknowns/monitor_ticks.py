@@ -232,8 +232,7 @@ class MonitorPhase(Unknown[Piece]):
         if part.phase_is_chosen or self._meetings.fixed_phase_ns(part.scenario) is not None:
             yield part
             return
-        cost_ns = part.first.cost_ns
-        step_ns = self._period_ns + cost_ns
+        step_ns = self._period_ns + part.first.cost_ns
         phases = sorted({at_ns % step_ns for at_ns in self._meetings.instants(part.scenario)} | {0})
         if part.drawn is not None:
             spans = [
@@ -241,25 +240,6 @@ class MonitorPhase(Unknown[Piece]):
             ]
             yield _drawn(spans, 1, part.drawn)
             return
-        if len(phases) > most:
-            yield from self._thinned(part, phases, step_ns, most)
-            return
-        moment_at = {
-            moment.at_ns % step_ns: moment for moment in self._meetings.moments(part.scenario)
-        }
-        for low_ns, high_ns in _between(phases, step_ns):
-            after, before = moment_at.get(low_ns), moment_at.get((high_ns + 1) % step_ns)
-            known = None
-            if cost_ns == 0 and after is not None and before is not None:
-                # Neighbouring phases may belong to moments that are several periods apart.
-                if 0 < before.at_ns - after.at_ns <= step_ns:
-                    known = after, before
-            for piece in self._visible(part, low_ns, high_ns):
-                yield piece._replace(between=known)
-
-    def _thinned(
-        self, part: Piece, phases: Sequence[int], step_ns: int, most: int
-    ) -> Iterator[Piece]:
         for low_ns, high_ns in _between(_every(phases, max(most, 2)), step_ns):
             for piece in self._visible(part, low_ns, high_ns):
                 first_ns, last_ns = piece.first.phase_ns, piece.last.phase_ns
