@@ -1,10 +1,9 @@
 """Where the ticks of the node monitor fall: the phase of the first one, and what each of them costs.
 
-Between two *critical* phases (a tick that just catches a heartbeat, or just misses it) the structure of
-a run stays the same and its instants move with the phase. So a *piece* is told by its first and its last
-phase. What ticks cost moves these phases: where two of them change places the cost itself is critical, and between two
-critical costs every phase lies on a line between those at both ends. So a stretch of phases at both ends of a stretch of costs
-has all the corners of one cell, and instants in it lie between those at its corners.
+``tick_orders`` settles both together. Here is what it needs to know of ticks, and what is tried where its cells do not fit into
+the budget: then all ticks cost the same. Between two *critical* phases (a tick that just catches a heartbeat, or just misses
+it) the structure of a run stays the same and its instants move with the phase. So a *piece* is told by its first and its
+last phase, and costs are sampled.
 
 Where the monitor's grid is known (a given phase, a process that the scenario starts) its ticks meet
 other instants only by what they cost: there pieces lie between critical costs.
@@ -152,7 +151,7 @@ class TickCost(Unknown[Piece]):
         return 2
 
     def settle(self, part: Piece, most: int) -> Iterator[Piece]:
-        """Both sides of every critical cost; where the grid is known, the stretches between them."""
+        """Nothing, all they can, and half of that; where the grid is known, the stretches between critical costs."""
         meetings, cost_max_ns = self._meetings, self._meetings.cost_max_ns
         fixed_ns = meetings.fixed_phase_ns(part.scenario)
         if part.drawn is not None:
