@@ -201,13 +201,8 @@ def answer_eviction(
     if len(budgets) > 1:
         return Answer.SEVERAL_BUDGETS
     budget = budgets[0]
-    current, desired = budget.current_healthy, budget.desired_healthy
-    if pod.ready != "True" and rules.lets_unready_go:
-        always = budget.unhealthy_pod_eviction_policy == ALWAYS_ALLOW
-        if always and rules.reads_unhealthy_policy:
-            return Answer.DELETE
-        if current is not None and desired is not None and current >= desired > 0:
-            return Answer.DELETE
+    if needs_no_disruption(pod, budget, rules):
+        return Answer.DELETE
     if budget.disruptions_allowed is None:
         return Answer.UNKNOWN
     if is_stale(budget):
@@ -215,6 +210,16 @@ def answer_eviction(
     if is_negative(budget):
         return Answer.FORBIDDEN
     return Answer.DECREMENT if budget.disruptions_allowed > 0 else Answer.TOO_MANY_REQUESTS
+
+
+def needs_no_disruption(pod: Pod, budget: PodDisruptionBudget, rules: EvictionRules) -> bool:
+    """Whether the pod does not count for its one budget: it is not Ready, and the others are enough, or it may always go."""
+    if pod.ready == "True" or not rules.lets_unready_go:
+        return False
+    if budget.unhealthy_pod_eviction_policy == ALWAYS_ALLOW and rules.reads_unhealthy_policy:
+        return True
+    current, desired = budget.current_healthy, budget.desired_healthy
+    return current is not None and desired is not None and current >= desired > 0
 
 
 def decremented(budget: PodDisruptionBudget, pod: Pod, now_ns: int) -> PodDisruptionBudget:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from kubectl_evictplan.controllers.replication import owner_key
-from kubectl_evictplan.kube.disruption import ALWAYS_ALLOW, EvictionRules, is_stale
+from kubectl_evictplan.kube.disruption import EvictionRules, is_stale, needs_no_disruption
 from kubectl_evictplan.kube.objects import Pod, PodDisruptionBudget
 from kubectl_evictplan.windows.drain_allowance import PERHAPS_NEVER_NS, Allowance, NthEviction
 from kubectl_evictplan.windows.drain_covered import CoveredPods
@@ -48,21 +48,14 @@ class Account:
         self._counts_pods = counts_pods
         # From the end of an old object to the return of its disruption, at most.
         self._made_anew_ns = made_anew_ns
-        # Evictions never take a budget below what it wants.
-        self._is_met = (budget.current_healthy or 0) >= (budget.desired_healthy or 0)
         self._coming = list(coming)
         self._stirs = 1 if is_behind else 0
         # Pods that terminate since before the start: the status changes when they are gone, at any time.
         self._leaving = leaving if counts_pods else 0
 
     def lets_go(self, pod: Pod) -> bool:
-        """Whether the pod is evicted without a disruption: it is not Ready, and does not count."""
-        if pod.ready == "True" or not self._rules.lets_unready_go:
-            return False
-        always = self._budget.unhealthy_pod_eviction_policy == ALWAYS_ALLOW
-        if always and self._rules.reads_unhealthy_policy:
-            return True
-        return self._is_met and (self._budget.desired_healthy or 0) > 0
+        """Whether the pod is evicted without a disruption: evictions never take a budget below what it wants."""
+        return needs_no_disruption(pod, self._budget, self._rules)
 
     def allowance(self) -> Allowance:
         """What there is when a node's turn begins."""

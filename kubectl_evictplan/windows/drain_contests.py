@@ -214,7 +214,7 @@ class Contests:
         """Whether it is evicted before any timeout counts."""
         if turn.options.disable_eviction:
             return True
-        asked = bool(self.asked_of(task.pod, turn))
+        asked = self.asked_of(task.pod, turn) if task.replacement else self._counts(task.pod, turn)
         return not asked and not found.one_by_one and turn.options.timeout_ns >= TIMEOUT_MIN_NS
 
     def _tasks(self, turn: PlannedTurn, begun_ns: int, *, refusable: bool) -> Iterator[Task]:
@@ -268,7 +268,7 @@ class Contests:
             if several:
                 yield Task(pod, *evicted, None, through, there=False, goes=False, replacement=False)
                 return
-            if places:
+            if places and (guest or self._counts(pod, turn)):
                 asking = self._progress.asking(places[0])
                 # Who is not Ready may be let go without counting.
                 at_ns = ARRIVAL[1] + GRANTED[1] + held_up_ns
@@ -290,10 +290,17 @@ class Contests:
     def refusing(self, pod: Pod, turn: PlannedTurn) -> tuple[str, ...]:
         """The budgets, as "namespace/name", that may refuse it."""
         places = self.asked_of(pod, turn)
+        if not self._counts(pod, turn):
+            return ()
         if len(places) == 1 and (asking := self._progress.asking(places[0])) is not None:
             changes = self._covered.held_up_ns(pod, guest=False, alone=turn.known) > 0
             return self._covered.names(places if asking.refuses or changes else ())
         return self._covered.names(places)
+
+    def _counts(self, pod: Pod, turn: PlannedTurn) -> bool:
+        """Whether a pod that is there at the start may need a disruption."""
+        places = self.asked_of(pod, turn)
+        return len(places) > 1 or any(not self._covered.lets_go(place, pod) for place in places)
 
     def _is_an_error(self, pod: Pod, turn: PlannedTurn) -> bool:
         """Whether the Eviction API answers with an error that kubectl does not repeat."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 from msgspec.structs import replace
 
@@ -18,6 +19,7 @@ from kubectl_evictplan.kube.disruption import (
     is_behind,
     is_negative,
     is_stale,
+    needs_no_disruption,
     synced_status,
 )
 from kubectl_evictplan.kube.objects import Pod, PodDisruptionBudget
@@ -58,6 +60,7 @@ class CoveredPods:
                 self._owned.setdefault(owner, []).append(pod)
             for place in self._index.matching(pod):
                 self._covered.setdefault(place, []).append(pod)
+        self.stays_met = cache(self._stays_met)
         self._asking: dict[int, list[tuple[PlannedTurn, Pod]]] = {}
         self.drained: list[Pod] = []
         for turn in plan.turns:
@@ -161,7 +164,7 @@ class CoveredPods:
 
     def started(self, place: int) -> list[Pod]:
         """Its pods, when those that are starting are Ready."""
-        return [_as_ready(pod) if self.is_starting(pod) else pod for pod in self.of_budget(place)]
+        return [as_ready(pod) if self.is_starting(pod) else pod for pod in self.of_budget(place)]
 
     def in_the_end(self, place: int) -> list[Pod]:
         """Those of ``started`` that stay: pods of nodes that are gone are collected, and perhaps nobody makes them anew."""
@@ -169,7 +172,7 @@ class CoveredPods:
 
     def at_best(self, place: int) -> list[Pod]:
         """Its pods, if all of them were Ready: there are never more, unless an owner lacks some."""
-        return [pod if pod.finished else _as_ready(pod) for pod in self.of_budget(place)]
+        return [pod if pod.finished else as_ready(pod) for pod in self.of_budget(place)]
 
     def is_behind(self, place: int) -> bool:
         """Whether the status is seen to be older than its spec, or than the pods listed beside it."""
@@ -186,6 +189,29 @@ class CoveredPods:
             return 0
         written = self.world.steady and not is_stale(self.synced(place, self.of_budget(place)))
         return CLIENT_RETRY[1] * (1 if written else CLIENT_RETRIES)
+
+    def _stays_met(self, place: int) -> bool:
+        """Whether nobody takes healthy pods from the budget but evictions, which leave it what it wants."""
+        covered = self.of_budget(place)
+        bypassed = any(turn.options.disable_eviction for turn, _ in self.drained_of(place))
+        return (
+            not bypassed
+            and self.synced(place, covered) == self.world.budgets[place]
+            and all(map(self.has_node, covered))
+        )
+
+    def lets_go(self, place: int, pod: Pod) -> bool:
+        """Whether the budget surely lets the pod go as soon as it is asked, because it does not count."""
+        return (
+            needs_no_disruption(pod, self.world.budgets[place], self._rules)
+            and self.stays_met(place)
+            and pod.phase == "Running"
+            and pod.deletion_timestamp_ns is None
+            and len(self.covering(pod)) == 1
+            and not self.is_starting(pod)
+            and not self.may_be_refused(pod)
+            and not self.is_in_terminating_namespace(pod)
+        )
 
     def is_settled(self, pod: Pod) -> bool:
         """Whether the pod stays as it is while nobody evicts it."""
@@ -240,5 +266,6 @@ class CoveredPods:
         return len(known) == 1 and all(isinstance(one, Scale) for one in scales)
 
 
-def _as_ready(pod: Pod) -> Pod:
+def as_ready(pod: Pod) -> Pod:
+    """The pod as it is when it has started."""
     return replace(pod, ready="True", phase="Running", deletion_timestamp_ns=None)

@@ -14,21 +14,27 @@ from functools import cache
 from typing import NamedTuple
 
 from kubectl_evictplan.controllers.replication import STATEFUL_SET, is_owned_by, owner_key
+from kubectl_evictplan.engine.drain_timing import Latency, range_ns
 from kubectl_evictplan.kube.disruption import ALWAYS_ALLOW
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.windows.drain_accounts import counts_pods
-from kubectl_evictplan.windows.drain_covered import CoveredPods
+from kubectl_evictplan.windows.drain_covered import CoveredPods, as_ready
 from kubectl_evictplan.windows.drain_delays import (
+    ARRIVAL,
     AT_ONCE,
     CAUGHT_UP_NS,
     CONFLICT,
     FORGOTTEN_NS,
+    GRANTED,
     REFUSED,
     RETRY,
+    plus,
     recovery,
+    takes,
 )
 from kubectl_evictplan.windows.drain_plan import DrainPlan, PlannedTurn
 from kubectl_evictplan.windows.drain_recovery import Recoveries
+from kubectl_evictplan.windows.drain_turn_bounds import TIMEOUT_MIN_NS
 
 # An eviction is followed by so many writes of its budget's status that a request can meet: its own, with the sync that
 # sees it, and that another pod is Ready; where pods are counted that it is gone and that the other one is there.
@@ -56,6 +62,8 @@ class Progress:
         self._tasks = [(turn, pod) for turn in plan.turns for pod in turn.everybody]
         # Who else may ask is known of all nodes.
         self._known = all(turn.surely_found for turn in plan.turns)
+        self._drains = plan.drains
+        self._replaced_first = cache(self._let_go_first)
         self.asking = cache(self._asking)
         self.opens_again = cache(self._opens_again)
         self.is_closed = cache(self._is_closed)
@@ -71,12 +79,32 @@ class Progress:
         synced = facts.synced(place, started)
         seen = synced == budget or facts.is_behind(place) or started != facts.of_budget(place)
         return (
-            bool(facts.synced(place, facts.in_the_end(place)).disruptions_allowed)
+            bool(facts.synced(place, self._in_the_end(place)).disruptions_allowed)
             and seen
             and facts.keeps_its_wish(place)
             and facts.covers_whole_owners(place)
             and all(self._recoveries.is_sure(pod) for _, pod in facts.drained_of(place))
         )
+
+    def _in_the_end(self, place: int) -> list[Pod]:
+        """The budget's pods when all is Ready that surely is some day, whoever waits for the budget."""
+        names = {pod.key for _, pod in self._replaced_first(place)}
+        return [
+            as_ready(pod) if pod.key in names else pod for pod in self._covered.in_the_end(place)
+        ]
+
+    def _let_go_first(self, place: int) -> list[tuple[PlannedTurn, Pod]]:
+        """Pods that are not Ready, do not count, are asked for as soon as kubectl comes to its first node, and are made anew."""
+        facts = self._covered
+        return [
+            (turn, pod)
+            for turn, pod in facts.drained_of(place)
+            if _is_asked_first(turn)
+            and facts.lets_go(place, pod)
+            and not is_owned_by(pod, STATEFUL_SET)
+            and self._recoveries.latest_ns(pod, turn.options) is not None
+            and pod not in turn.guests
+        ]
 
     def _is_closed(self, place: int) -> bool:
         """Whether the budget lets no pod go that is Ready, ever."""
@@ -138,7 +166,11 @@ class Progress:
         if len(known) < len(recoveries):
             return None
         each_ns = max(known, default=0) + RETRY[1] + REFUSED[1]
-        rounds = (len(tasks) - 1) // self._at_a_time(place, tasks)
+        facts = self._covered
+        taking = sum(
+            1 for turn, pod in tasks if pod in turn.guests or not facts.lets_go(place, pod)
+        )
+        rounds = max(taking - 1, 0) // self._at_a_time(place, tasks)
         once_ns += max(rounds - 1, 0) * each_ns + self._forgotten_ns(tasks)
         return Asking(once_ns, each_ns, refuses=True)
 
@@ -165,7 +197,7 @@ class Progress:
         facts, in_order = self._covered, self._recoveries.goes_in_order
         if any(in_order(pod) or place not in facts.covering(pod) for _, pod in tasks):
             return 1
-        return max(facts.synced(place, facts.in_the_end(place)).disruptions_allowed or 0, 1)
+        return max(facts.synced(place, self._in_the_end(place)).disruptions_allowed or 0, 1)
 
     def _forgotten_ns(self, tasks: Iterable[tuple[PlannedTurn, Pod]]) -> int:
         """Two processes that evict one pod of a StatefulSet may leave word that its replacement is about to go."""
@@ -183,11 +215,21 @@ class Progress:
             and any(owner == owner_key(one) for _, one in self._covered.drained_of(place))
         )
 
+    def _replaced_ns(self, turn: PlannedTurn, pod: Pod) -> int:
+        """By which offset a pod of ``_let_go_first`` has a Ready replacement that is counted."""
+        event = self._drains[turn.drain.process]
+        cordons = [range_ns(Latency.NEXT_CORDON)] * len(event.nodes)
+        begun = plus(takes(Latency.KUBECTL_START, Latency.LIST_PODS), *cordons, ARRIVAL, GRANTED)
+        replaced_ns = self._recoveries.latest_ns(pod, turn.options)
+        assert replaced_ns is not None, "a replacement that is sure has a latest instant"
+        return event.latest_ns + begun[1] + replaced_ns
+
     def _until_settled_ns(self, place: int) -> int:
         """How long the budget moves at most because of what was before the start."""
         facts = self._covered
         starting = [pod for pod in facts.world.snapshot.pods if facts.is_starting(pod)]
         ready_ns = [recovery(AT_ONCE, (0, facts.slowest_ns(pod)))[1] for pod in starting]
+        ready_ns += [self._replaced_ns(*one) for one in self._replaced_first(place)]
         covered = facts.of_budget(place)
         settled = facts.synced(place, covered) == facts.world.budgets[place]
         behind_ns = 0 if settled else CAUGHT_UP_NS + CONFLICT[1]
@@ -195,3 +237,9 @@ class Progress:
         # Each may be gone, and another one there, in the middle of a request.
         moving = sum(_WRITES_COUNTING for pod in covered if not facts.is_settled(pod))
         return max(ready_ns, default=0) + (len(starting) + moving) * CONFLICT[1] + behind_ns
+
+
+def _is_asked_first(turn: PlannedTurn) -> bool:
+    """Whether kubectl surely asks for each pod of the node as soon as it has begun."""
+    in_time = not 0 < turn.options.timeout_ns < TIMEOUT_MIN_NS
+    return turn.drain.place == 0 and not turn.options.parallel and in_time

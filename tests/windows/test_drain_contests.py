@@ -21,6 +21,7 @@ from kubectl_evictplan.kube.disruption import EvictionRules
 from kubectl_evictplan.kube.infrastructure import Infrastructure, Namespace
 from kubectl_evictplan.kube.objects import ClusterSnapshot, PodWebhook
 from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.scenario import ScenarioEvent
 from kubectl_evictplan.windows.drain_bounds import DrainBounds, TurnBounds
 from kubectl_evictplan.windows.drain_rivals import RowBounds
 
@@ -73,6 +74,38 @@ def test_a_budget_that_several_may_pass_at_a_time_keeps_everybody_waiting_for_fe
     one = proven(drained_cluster(App("web", nodes, most=1)), *events)
     two = proven(drained_cluster(App("web", nodes, most=2)), *events)
     assert latest(two, "web-0") + ROUND < latest(one, "web-0")
+
+
+# Of its three pods one is not Ready, and the budget wants the others.
+SPENT = App("web", ["a1", "b1", "b2"], least=2, unready=[1])
+
+
+def test_who_does_not_count_is_replaced_and_opens_the_budget_for_all_that_ask() -> None:
+    bounds = proven(drained_cluster(SPENT), drain("a1", at=1), drain("b1", at=20))
+    assert bounds.exit_codes == {0: frozenset({0}), 1: frozenset({0})}
+    assert row(bounds, "web-1").certain
+    # kubectl comes to it within 20.5 s of its clock.
+    assert latest(bounds, "web-1") == 20.505
+    assert row(bounds, "web-0").certain
+    # Then another one is Ready within a round, and there is a try in the next.
+    assert 20.5 + ROUND < latest(bounds, "web-0") < 20.5 + 3 * ROUND
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        # It comes to the other node only when its own pod is let go.
+        drain("b2", "b1", at=1),
+        # Some go one after the other, and the first may keep its place.
+        drain("b1", at=1, parallel=1),
+        # Who asks no budget leaves it less than it wants, and then nobody goes.
+        drain("b1", at=1, disable_eviction=True),
+    ],
+)
+def test_but_not_where_nobody_knows_that_it_is_let_go(second: ScenarioEvent) -> None:
+    bounds = proven(drained_cluster(SPENT), drain("a1", at=1), second)
+    assert None in bounds.exit_codes[0]
+    assert not [key for key in bounds.rows if key.pod == "default/web-0"]
 
 
 def test_where_replacements_may_never_be_ready_there_is_no_latest_instant() -> None:
