@@ -96,8 +96,6 @@ def _what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pl
             _save(options.save_scenario, scenario, asked.settings, force=bool(options.force))
         prediction = predicted(asked, given, progress, explain)
         is_large = len(snapshot.pods) > _MANY_PODS
-        if is_large:
-            keep(asked, prediction)
         made = None
         if options.out is not None:
             made = planned(options, given, snapshot, scenario, asked.settings, prediction)
@@ -117,6 +115,8 @@ def _what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pl
             impact = in_copy(partial(_impact_text, assess))
         elif options.output in WITH_IMPACT or gates:
             prediction = assess()
+        if is_large:
+            keep(asked, prediction)
     results = judged(gates, prediction, snapshot)
     if any(one.failed for one in results):
         made = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -30,6 +31,7 @@ from kubectl_evictplan.kube.scheduling.answers import Unknown, Verdict
 from kubectl_evictplan.kube.scheduling.storage_capacity import KIND as CAPACITIES
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.impact_document import Impact
+from kubectl_evictplan.prediction.records import RowsLater
 from kubectl_evictplan.scenarios.names import listed
 from kubectl_evictplan.scenarios.scenario import Scenario
 
@@ -45,6 +47,8 @@ def assess_impact(
 ) -> Impact:
     """What ``prediction``, made of the first three, costs services, workloads, budgets and volumes.
 
+    What few answers show is found out when somebody reads it: workloads, volumes, pods that do not come back, findings.
+
     ``assume_ready``: from when to when after its binding a replacement is Ready, in nanoseconds (latest None:
     perhaps never); None: learnt from the pods' own history, else the default. ``quorums``: owners
     ("namespace/name") whose pods need a majority.
@@ -54,32 +58,25 @@ def assess_impact(
     world = World(snapshot, scenario, configuration, prediction, Assumed(ready, given))
     impact = Impact(
         services=service_impacts(world),
-        workloads=workload_impacts(world),
+        workloads=RowsLater(partial(workload_impacts, world)),
         budgets=budget_impacts(world),
-        volumes=volume_impacts(world),
-        not_coming_back=not_coming_back(world),
+        volumes=RowsLater(partial(volume_impacts, world)),
+        not_coming_back=RowsLater(partial(not_coming_back, world)),
         quorums=quorum_impacts(world, frozenset(quorums)),
         findings=(),
         replacements=replacement_fits(world),
     )
+    pushed = len(world.pushed.since_ns)
     return replace(
         impact,
-        findings=find(world, impact),
-        assumptions=tuple(
-            _assumptions(impact, ready, given=given, published=_asks_capacity(snapshot, impact))
-        ),
-        not_evaluated=(
-            *not_listed(snapshot),
-            *_by_others(snapshot, impact),
-            *_by_runtime_labels(impact),
-            *_by_place(snapshot, impact),
-            *_not_evaluated(impact, len(world.pushed.since_ns)),
-        ),
+        findings=RowsLater(partial(find, world, impact)),
+        assumptions=RowsLater(partial(_assumptions, snapshot, impact, ready, given=given)),
+        not_evaluated=RowsLater(partial(_not_evaluated, snapshot, impact, pushed)),
     )
 
 
 def _assumptions(
-    impact: Impact, ready: AssumeReady, *, given: bool, published: bool
+    snapshot: ClusterSnapshot, impact: Impact, ready: AssumeReady, *, given: bool
 ) -> Iterator[str]:
     if not impact.workloads:
         return
@@ -100,7 +97,7 @@ def _assumptions(
         yield f"replacements of {workloads} take as long to be Ready as their owners' pods took"
     if impact.replacements:
         yield ASSUMPTION
-    if published:
+    if _asks_capacity(snapshot, impact):
         yield (
             "storage: the capacity that drivers publish stays as it is, but for volumes of evicted pods that go away with them"
         )
@@ -218,7 +215,11 @@ def _by_runtime_labels(impact: Impact) -> Iterator[str]:
         )
 
 
-def _not_evaluated(impact: Impact, pushed: int) -> Iterator[str]:
+def _not_evaluated(snapshot: ClusterSnapshot, impact: Impact, pushed: int) -> Iterator[str]:
+    yield from not_listed(snapshot)
+    yield from _by_others(snapshot, impact)
+    yield from _by_runtime_labels(impact)
+    yield from _by_place(snapshot, impact)
     unfitted = sum(one.verdict == Verdict.UNKNOWN for one in impact.replacements)
     if unfitted:
         yield f"placement: whether the replacements of {_groups(unfitted)} fit anywhere is not known"

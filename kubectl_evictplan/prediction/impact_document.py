@@ -12,6 +12,17 @@ from typing import TYPE_CHECKING
 
 from kubectl_evictplan.prediction.records import Record
 
+if TYPE_CHECKING:
+    # May be made when they are read (``prediction/records.py``).
+    _Rows = Sequence
+else:
+
+    class _Rows:
+        """What encoders, decoders and schemas are told of them."""
+
+        def __class_getitem__(cls, row):
+            return tuple[row, ...]
+
 
 class Instant(Record):
     """Something happens between the two; ``latest_seconds`` null: not in every run, or not within reach.
@@ -90,15 +101,6 @@ class TwoCopies(Record):
     since: Instant
 
 
-if TYPE_CHECKING:
-    # May be made when they are read (``prediction/records.py``).
-    _BlackHoles = Sequence[BlackHole]
-    _TwoCopies = Sequence[TwoCopies]
-else:
-    _BlackHoles = tuple[BlackHole, ...]
-    _TwoCopies = tuple[TwoCopies, ...]
-
-
 class ServiceImpact(Record):
     """One Service whose endpoints change.
 
@@ -120,7 +122,7 @@ class ServiceImpact(Record):
     endpoints_before: int
     fewest_ready: Count
     fewest_answering: Count
-    black_holes: _BlackHoles
+    black_holes: _Rows[BlackHole]
     nobody_ready: tuple[Spell, ...]
     nobody_answers: tuple[Spell, ...]
     undetected: Spell | None
@@ -150,7 +152,7 @@ class WorkloadImpact(Record):
     zero: tuple[Spell, ...]
     whole_again: Instant
     never_replaced: tuple[str, ...]
-    two_copies: _TwoCopies
+    two_copies: _Rows[TwoCopies]
     ready_after: ReadyAfter
     steps: tuple[Step, ...]
 
@@ -295,12 +297,12 @@ class Impact(Record):
     """The whole answer; ``assumptions`` are sentences. What is not evaluated is in ``not_evaluated``."""
 
     services: tuple[ServiceImpact, ...]
-    workloads: tuple[WorkloadImpact, ...]
+    workloads: _Rows[WorkloadImpact]
     budgets: tuple[BudgetImpact, ...]
-    volumes: tuple[VolumeImpact, ...]
-    not_coming_back: tuple[NotComingBack, ...]
+    volumes: _Rows[VolumeImpact]
+    not_coming_back: _Rows[NotComingBack]
     quorums: tuple[QuorumImpact, ...]
-    findings: tuple[Finding, ...]
-    assumptions: tuple[str, ...] = ()
-    not_evaluated: tuple[str, ...] = ()
+    findings: _Rows[Finding]
+    assumptions: _Rows[str] = ()
+    not_evaluated: _Rows[str] = ()
     replacements: tuple[ReplacementFit, ...] = ()

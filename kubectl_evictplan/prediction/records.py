@@ -139,6 +139,22 @@ class RowsOnDemand(Rows[T], Generic[T]):
         return self._number
 
 
+class RowsLater(Rows[T], Generic[T]):
+    """Rows by whoever can make them, all of them when the first is asked for; how many they are is not known before."""
+
+    def __init__(self, make: Callable[[], Iterable[T]]) -> None:
+        self._make = make
+
+    @cached_property
+    def rows(self) -> tuple[T, ...]:  # type: ignore[override]
+        """All of them."""
+        make, self._make = self._make, tuple
+        return tuple(make())
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
 def plain(value: object) -> tuple[object, ...]:
     """Rows as msgspec can encode them: an ``enc_hook``."""
     if isinstance(value, Rows):

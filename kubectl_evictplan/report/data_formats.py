@@ -16,8 +16,7 @@ import msgspec
 
 from kubectl_evictplan.display import visible
 from kubectl_evictplan.prediction.document import Prediction
-from kubectl_evictplan.prediction.grouped_evictions import Evictions
-from kubectl_evictplan.prediction.records import plain
+from kubectl_evictplan.prediction.records import Rows, plain
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -82,7 +81,7 @@ def render_yaml(document: msgspec.Struct) -> Iterator[str]:
     JSON string in ASCII. Lists stand at their key's indent, as kubectl prints them.
     """
     for key, value in parts(document):
-        if isinstance(value, tuple | Evictions) and value:
+        if isinstance(value, tuple | Rows) and value:
             yield f"{key}:\n"
             for item in value:
                 yield _lines(_block([plain_values(item)], ""))

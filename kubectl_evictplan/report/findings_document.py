@@ -62,8 +62,8 @@ def findings_document(
         {name: _figure(name, facts) for name in FIGURES},
         sum(gate.failed for gate in gates),
         tuple(gates),
-        None if impact is None else impact.findings,
-        None if impact is None else impact.not_evaluated,
+        None if impact is None else tuple(impact.findings),
+        None if impact is None else tuple(impact.not_evaluated),
         prediction.warnings,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from kubectl_evictplan.impact.finding_kinds import SEVERITIES
@@ -69,7 +69,7 @@ def not_evaluated(impact: Impact | None, assumptions: Iterable[str]) -> Iterator
     """Yield what was assumed, and what nobody looked at."""
     told = list(assumptions)
     if impact is None:
-        gaps: tuple[str, ...] = ("what the change costs Services and workloads",)
+        gaps: Sequence[str] = ("what the change costs Services and workloads",)
     else:
         told += [one for one in impact.assumptions if one not in told]
         gaps = impact.not_evaluated

@@ -14,7 +14,7 @@ import msgspec
 from kubectl_evictplan.prediction.eviction_json import EvictionTexts, inside
 from kubectl_evictplan.prediction.grouped_evictions import Evictions
 from kubectl_evictplan.prediction.impact_document import Impact
-from kubectl_evictplan.prediction.records import plain
+from kubectl_evictplan.prediction.records import Rows, plain
 from kubectl_evictplan.report.data_formats import parts, plain_values
 
 _encoder = msgspec.json.Encoder(order="deterministic", enc_hook=plain)
@@ -60,7 +60,7 @@ def _fields(
             yield from impact()
         elif isinstance(value, Evictions) and value.grouped and value:
             yield from _grouped(value, depth + 1)
-        elif isinstance(value, tuple | Evictions) and value:
+        elif isinstance(value, tuple | Rows) and value:
             yield from _list(value, depth + 1)
         elif isinstance(value, Impact):
             yield from _fields(value, depth + 1)
