@@ -45,3 +45,47 @@ def test_a_loop_may_just_end_the_quarantine_before_a_person_deletes_the_pod() ->
     prediction = predict(snapshot, make_scenario(events, horizon=100), configuration)
     (eviction,) = prediction.evictions
     assert eviction.latest_seconds == 50.05
+
+
+def windows(release: str, *events: ScenarioEvent, pod: str = "") -> list[tuple[float, float]]:
+    """When pod garbage collection deletes the pod of n1, or one that is created."""
+    snapshot = make_snapshot(["n0", "n1"], [make_pod(pod, "n1")] if pod else [])
+    configuration = resolve_configuration(ControllerSettings(release), snapshot.control_plane)
+    prediction = predict(snapshot, make_scenario(list(events), horizon=120), configuration)
+    return [
+        (window.earliest_seconds, window.latest_seconds)
+        for eviction in prediction.evictions
+        if eviction.controller == "pod-gc"
+        for window in eviction.windows
+    ]
+
+
+@pytest.mark.parametrize(
+    ("release", "at", "window"), [("1.16.15", 12, (5, 12)), ("1.33.4", 52, (45, 52))]
+)
+def test_an_orphan_may_be_collected_by_any_loop_until_its_node_is_created_again(
+    release: str, at: float, window: tuple[float, float]
+) -> None:
+    again = make_event(at, "node-create", node=make_node("n1", created=None))
+    assert windows(release, make_event(5, "node-delete", "n1"), again, pod="p") == [window]
+
+
+@pytest.mark.parametrize(("release", "latest"), [("1.16.15", 32.025), ("1.33.4", 92.1)])
+def test_a_pod_that_is_created_on_a_node_that_is_gone_meets_any_loop_after_that(
+    release: str, latest: float
+) -> None:
+    created = make_event(12, "pod-create", pod=make_pod("q", "n1", created=None))
+    ((first, last),) = windows(release, make_event(5, "node-delete", "n1"), created)
+    assert first == (12 if release == "1.16.15" else 52) and last == pytest.approx(latest, abs=0.1)
+
+
+def test_pods_of_a_node_that_is_created_out_of_service_meet_any_loop_once_they_are_deleted() -> None:
+    taint = "node.kubernetes.io/out-of-service=x:NoSchedule"
+    node = make_node("n2", ready="False", taints=[taint], created=None)
+    found = windows(
+        "1.33.4",
+        make_event(9, "node-create", node=node),
+        make_event(12, "pod-create", pod=make_pod("q", "n2", created=None)),
+    )
+    # It is deleted at the taint of not-ready, at 14.1 s at the latest.
+    assert found == [(12, pytest.approx(14.1 + 20, abs=0.1))]

@@ -52,6 +52,8 @@ class CreateNode(ScenarioEvent, frozen=True, kw_only=True):
     action = "node-create"
     told = "the Node object is created"
     seen_by_monitor = True
+    # Pods that wait for it are garbage no more.
+    seen_by_pod_gc = True
     idle_because = "a node of that name exists then"
 
     manifest: Annotated[Manifest, NODE_MANIFEST]
@@ -60,6 +62,10 @@ class CreateNode(ScenarioEvent, frozen=True, kw_only=True):
     def node(self) -> Node:
         assert isinstance(self.manifest.stored, Node)
         return self.manifest.stored
+
+    @property
+    def feeds_pod_gc(self) -> bool:
+        return any(taint.key == OUT_OF_SERVICE for taint in self.node.taints)
 
     @property
     def nodes(self) -> tuple[str, ...]:

@@ -22,6 +22,8 @@ class CreatePod(ScenarioEvent, frozen=True, kw_only=True):
     action = "pod-create"
     told = "the pod is created"
     pods_only = True
+    # Its node may be gone.
+    seen_by_pod_gc = True
 
     manifest: Annotated[Manifest, POD_MANIFEST]
 

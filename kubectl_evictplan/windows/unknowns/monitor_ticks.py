@@ -21,6 +21,7 @@ from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import READY, ClusterSnapshot, Lease
 from kubectl_evictplan.kube.taints import no_execute_taints
+from kubectl_evictplan.scenarios.actions.processes import StopKubelet
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.simulate import starts_without_controller
 from kubectl_evictplan.windows.circumstances import Moment, MomentKind
@@ -292,7 +293,11 @@ def _moments_of_a_young_process(snapshot: ClusterSnapshot, scenario: Scenario) -
     if leader_ns is not None and leader_ns <= scenario.start_ns:
         # A process that is younger than a last heartbeat first saw that node at its own first tick.
         silent = _silent_or_stopped(snapshot, scenario)
-        if any((lease.renew_time_ns or leader_ns) < leader_ns for lease in silent):
+        seen_ns = [lease.renew_time_ns or leader_ns for lease in silent]
+        stops = (event for event in scenario.events if isinstance(event, StopKubelet))
+        stated = (event.last_heartbeat_ns for event in stops)
+        seen_ns += [scenario.start_ns + last_ns for last_ns in stated if last_ns is not None]
+        if min(seen_ns, default=leader_ns) < leader_ns:
             yield Moment(leader_ns - scenario.start_ns, MomentKind.PROCESS_START, "")
 
 

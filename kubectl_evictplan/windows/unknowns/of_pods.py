@@ -59,10 +59,11 @@ class GarbageCollection(Unknown[PodTiming]):
         world = self._world
         if not (world.configuration.out_of_service and world.configuration.pod_gc_enabled):
             return False
-        if any(t.key == OUT_OF_SERVICE for node in world.snapshot.nodes for t in node.taints):
-            return True
-        added = (event.taint for event in world.scenario.events if isinstance(event, AddTaint))
-        return any(taint.key == OUT_OF_SERVICE for taint in added)
+        nodes = [*world.snapshot.nodes]
+        nodes += [event.node for event in world.scenario.events if event.node is not None]
+        taints = [taint for node in nodes for taint in node.taints]
+        taints += [e.taint for e in world.scenario.events if isinstance(e, AddTaint)]
+        return any(taint.key == OUT_OF_SERVICE for taint in taints)
 
     def at(self, world: PodWorld, timeline: Timeline) -> GarbageCollection:
         """The loops in one history: ``timeline`` tells what they would meet there, and has none of them.
