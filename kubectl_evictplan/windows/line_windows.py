@@ -329,11 +329,20 @@ def _spans(replays: list[_Alike], spread: Spread) -> Iterator[Span]:
         else:
             for token in stretch:
                 yield from _spans_of_token(token, replays, replays, spread)
-    for token in range(first, last + 1):
-        if token not in of_all:
-            own = [r for r in replays if r.first_token <= token <= r.last_token]
-            if own:
-                yield from _spans_of_token(token, own, replays, spread)
+    for token in (each for each in range(first, last + 1) if each not in of_all):
+        own = [r for r in replays if r.first_token <= token <= r.last_token]
+        if own:
+            yield from _spans_of_token(token, own, replays, spread)
+        elif any(_misses_it_by_lags(token, replay, spread) for replay in replays):
+            since_ns = min(replay.eligible_ns for replay in replays)
+            until_ns = max(replay.useless_ns for replay in replays)
+            yield since_ns, max(since_ns, min(until_ns, spread.end_ns))
+
+
+def _misses_it_by_lags(token: int, replay: _Alike, spread: Spread) -> bool:
+    """Whether the token comes too early for the wait, but need not if passes come later."""
+    reach_ns = spread.lags_ns(token) - replay.eligible_ns
+    return token < replay.first_token and replay.tokens.at_ns[token] + reach_ns >= 0
 
 
 def _stretches(of_all: range, tokens: Iterable[Tokens]) -> Iterator[range]:

@@ -37,6 +37,20 @@ def test_nodes_that_nothing_tells_apart_share_their_windows() -> None:
     assert windows["a"] == [(((5, round(25 + 3 * LAG, 3)),), True)]
 
 
+@pytest.mark.parametrize(("tick", "spans"), [(15.05, ((15.05, 15.05),)), (18, ())])
+def test_a_token_that_is_too_early_by_the_lag_of_passes_alone_can_be_spent_inside_the_next_tick(
+    tick: float, spans: tuple[tuple[float, float], ...]
+) -> None:
+    # The second token is there from 15 s on, which is b's or, with a pass inside the tick, c's; then no more comes.
+    line = Line()
+    line.silent(5, "a", "b")
+    line.silent(tick, "c")
+    line.tell(tick, Told.MID_TICK)
+    line.tell(tick, Told.REACHABLE, "b", "c")
+    line.tell(tick, Told.SWAP, qps=0)
+    assert line.windows()["c"] == [(spans, False)]
+
+
 def test_nodes_that_never_leave_can_change_places_also_when_other_ticks_queued_them() -> None:
     line = Line()
     line.silent(5, "a", "b")

@@ -79,7 +79,9 @@ def test_a_pod_that_is_created_on_a_node_that_is_gone_meets_any_loop_after_that(
     assert first == (12 if release == "1.16.15" else 52) and last == pytest.approx(latest, abs=0.1)
 
 
-def test_pods_of_a_node_that_is_created_out_of_service_meet_any_loop_once_they_are_deleted() -> None:
+def test_pods_of_a_node_that_is_created_out_of_service_meet_any_loop_once_they_are_deleted() -> (
+    None
+):
     taint = "node.kubernetes.io/out-of-service=x:NoSchedule"
     node = make_node("n2", ready="False", taints=[taint], created=None)
     found = windows(
