@@ -40,6 +40,7 @@ from kubectl_evictplan.windows.outcome import (
     ZoneStateKey,
 )
 from kubectl_evictplan.windows.outer_bounds import OuterBounds
+from kubectl_evictplan.windows.pieces import Piece
 from kubectl_evictplan.windows.pod_fates import PodFates
 from kubectl_evictplan.windows.spent_tokens import (
     may_hold_orphaned_entries,
@@ -71,22 +72,12 @@ def explore(
     result.runs = 2 * len(plan)
     result.padding_ns = max(piece.left_out_ns for piece in plan)
     starts_ns = tuple(event.at_ns for event in scenario.events if event.manager_up)
-    without_token = zones_without_token(snapshot, scenario.start_ns, configuration)
-    runner, runs = NodeRunner(snapshot, configuration), []
     budget = Budget()
-    of_lines = budget.part(2)
-    replays = Replays(of_lines)
-    ends: list[tuple[NodeRun, int]] = []
-    for number, piece in enumerate(plan, 1):
-        first, last = runner.run(piece), runner.run(piece, last=True)
-        for node_run in (first, last):
-            ends.append((node_run, piece.left_out_ns))
-            _note_zones(result, node_run, piece.left_out_ns, starts_ns)
-        replays.budget = of_lines.part(len(plan) - number + 1)
-        found = run_piece(piece, first, last, configuration, without_token, replays)
-        runs.append(_note_waits(result, found))
-        if progress is not None:
-            progress("exploring timings", number, len(plan))
+    runs = _explored_lines(plan, snapshot, configuration, horizon_ns, budget, progress)
+    ends = [(end, run.piece.left_out_ns) for run in runs for end in (run.first, run.last)]
+    for node_run, padding_ns in ends:
+        _note_zones(result, node_run, padding_ns, starts_ns)
+    runs = [_note_waits(result, run) for run in runs]
     _note_nodes(result, ends, starts_ns)
     _find_affected(result.affected, snapshot, scenario, runs)
     bounds = OuterBounds(snapshot, scenario, configuration)
@@ -110,6 +101,35 @@ def explore(
     for table in (result.nodes, result.zones, result.cancels):
         table.drop_after(horizon_ns)
     return result
+
+
+def _explored_lines(
+    plan: Sequence[Piece],
+    snapshot: ClusterSnapshot,
+    configuration: ControllerConfiguration,
+    horizon_ns: int,
+    budget: Budget,
+    progress: Progress | None,
+) -> list[PieceRun]:
+    """Every piece with its node runs and the waits of all nodes, for about half of the budget, and what pods may do without."""
+    without_token = zones_without_token(snapshot, plan[0].scenario.start_ns, configuration)
+    runner, of_lines = NodeRunner(snapshot, configuration), budget.part(2)
+    replays = Replays(of_lines, horizon_ns)
+    runs, cut_short = list[PieceRun](), list[int]()
+    for number, piece in enumerate(plan):
+        ends = runner.run(piece), runner.run(piece, last=True)
+        replays.budget, replays.cut_short = of_lines.part(len(plan) - number), False
+        runs.append(run_piece(piece, *ends, configuration, without_token, replays))
+        if replays.cut_short:
+            cut_short.append(number)
+        if progress is not None:
+            progress("exploring timings", number + 1, len(plan))
+    # One line that is not wholly explored leaves all of its zone to bounds: it gets what the others did not need.
+    of_lines = budget.part(2)
+    for number in cut_short:
+        replays.budget = of_lines.part(1)
+        runs[number] = run_piece(*runs[number][:3], configuration, without_token, replays)
+    return runs
 
 
 def _waits_in(runs: Sequence[PieceRun], names: frozenset[str]) -> int:

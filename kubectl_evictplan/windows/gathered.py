@@ -88,13 +88,13 @@ class _Found(msgspec.Struct, eq=False):
         found = ((slot.contribution(), (span,)) for slot, span in self.by_slot.items())
         return tell_spans_apart(spans, found, alone=alone)
 
-    def spans(self, gap_ns: int) -> tuple[Span, ...]:
+    def spans(self, gap_ns: int, horizon_ns: int) -> tuple[Span, ...]:
         """Disjoint windows, none before the start."""
         widened = (
             (max(low_ns - slot.left_out_ns, 0), high_ns + slot.left_out_ns)
             for slot, (low_ns, high_ns) in self.by_slot.items()
         )
-        return disjoint_outcomes(widened, gap_ns)
+        return disjoint_outcomes(widened, gap_ns, horizon_ns)
 
 
 class Gathered(msgspec.Struct, eq=False):
@@ -172,7 +172,7 @@ class Gathered(msgspec.Struct, eq=False):
             if isinstance(key, _Gone):
                 continue
             certain, missed = self._always(found), self._missed_of(found)
-            spans = found.spans(self._gap_ns) if missed or not self.missed else ((0, 0),)
+            spans = self._spans(found) if missed or not self.missed else ((0, 0),)
             low_ns, high_ns = spans[0][0], spans[-1][1]
             note = partial(
                 WindowTable.add,
@@ -190,6 +190,9 @@ class Gathered(msgspec.Struct, eq=False):
                 note(result.cancelled_starts, (key.cancel, ordinal))
             else:
                 note(result.nodes, (key, ordinal))
+
+    def _spans(self, found: _Found) -> tuple[Span, ...]:
+        return found.spans(self._gap_ns, self._horizon_ns)
 
     def _always(self, found: _Found) -> bool:
         """In every history, of all that there are."""
@@ -218,7 +221,7 @@ class Gathered(msgspec.Struct, eq=False):
             high_ns = self._horizon_ns
         spans[-1] = low_ns, min(high_ns, self._horizon_ns)
         gone = self._found.get((_Gone(key.pod, key.uid), 0))
-        gone_spans = gone.spans(self._gap_ns) if gone is not None else None
+        gone_spans = self._spans(gone) if gone is not None else None
         gone_earliest_ns = None
         if gone_spans is not None:
             # Without runs in which pods exit at once, a pod that ends may end at its deletion.

@@ -27,13 +27,12 @@ from kubectl_evictplan.windows.line_replay import (
 )
 from kubectl_evictplan.windows.unknowns.lines import StaleView
 from kubectl_evictplan.windows.unknowns.order_in_line import OrderInLine, Served
-from kubectl_evictplan.windows.zone_lines import ZoneLine
+from kubectl_evictplan.windows.zone_lines import Groups, ZoneLine, groups_of
 
 # More outcomes than this help nobody.
 _OUTCOMES_MAX = 4
 
 Span = tuple[int, int]
-Groups = list[tuple[str, ...]]
 
 
 class WaitWindow(NamedTuple):
@@ -70,17 +69,6 @@ class Spread(msgspec.Struct, frozen=True):
     def lags_ns(self, token: int) -> int:
         """What lags up to the ``token``-th token add up to at the most."""
         return (token + 1) * self.per_token_ns
-
-
-def _groups(lines: Iterable[ZoneLine]) -> Groups:
-    """Nodes that no line tells apart."""
-    found: dict[tuple[int | None, ...], list[str]] = {}
-    several = list({id(line): line for line in lines}.values())
-    names = sorted({name for line in several for name in line.group_of})
-    keys = zip(*[map(line.group_of.get, names) for line in several], strict=True)
-    for name, key in zip(names, keys, strict=True):
-        found.setdefault(key, []).append(name)
-    return [tuple(names) for names in found.values()]
 
 
 def _orders(
@@ -170,9 +158,14 @@ class _Replayed(msgspec.Struct, frozen=True):
 class Replays:
     """Replays of lines, made once for all rules and orders that come to the same."""
 
-    def __init__(self, budget: Budget) -> None:
-        """``budget``: of what is replayed now."""
+    def __init__(self, budget: Budget, horizon_ns: int = NEVER_NS) -> None:
+        """``budget``: of what is replayed now; ``cut_short``: whether it did not last for something, since that was last set.
+
+        ``horizon_ns``: the user's; what is told goes on for longer.
+        """
         self.budget = budget
+        self.horizon_ns = horizon_ns
+        self.cut_short = False
         self._known: dict[_Asked, _Replayed] = {}
 
     def of(
@@ -255,7 +248,7 @@ def wait_windows(
     """
     replayed = list(line_and_rules)
     lines = [line for line, _ in replayed]
-    groups = _groups(lines)
+    groups = groups_of(lines)
     # By group, and by the ordinal of the wait, its windows for each order.
     found: list[list[list[WaitWindow]]] = [[] for _ in groups]
     served = _orders(
@@ -268,6 +261,7 @@ def wait_windows(
     for number, (order, _) in enumerate(served):
         if number and known.budget.is_spent:
             missed |= {OrderInLine.name}
+            known.cut_short = True
             break
         runs = [known.of(line, rules, order, groups, spread.gap_ns) for line, rules in replayed]
         services.update(run.services for run in runs)
@@ -280,7 +274,8 @@ def wait_windows(
                 places[ordinal].append(_window(alike, spread, sure=len(alike) == len(rows)))
     waits: dict[str, list[WaitWindow]] = {}
     for group_names, places in zip(groups, found, strict=True):
-        merged = [_merged(windows, spread.gap_ns, padding_ns) for windows in places]
+        gap_ns, horizon_ns = spread.gap_ns, known.horizon_ns
+        merged = [_merged(windows, gap_ns, horizon_ns, padding_ns) for windows in places]
         late = [line for line, rules in replayed if rules.stale_lister]
         untried = missed
         if any(_may_see_false(wait, group_names[0], late) for wait in merged):
@@ -391,7 +386,7 @@ def _spans_of_token(
 
 
 def merge_waits(
-    found: Sequence[Mapping[str, list[WaitWindow]]], gap_ns: int
+    found: Sequence[Mapping[str, list[WaitWindow]]], gap_ns: int, horizon_ns: int = NEVER_NS
 ) -> dict[str, list[WaitWindow]]:
     """Waits that were found under different circumstances: any of them can be the real one.
 
@@ -406,26 +401,30 @@ def merge_waits(
         rows = [each.get(name, nowhere) for each in found]
         same = tuple(map(id, rows))
         if same not in merged:
-            merged[same] = list(_merged_rows(rows, gap_ns))
+            merged[same] = list(_merged_rows(rows, gap_ns, horizon_ns))
         waits[name] = merged[same]
     return waits
 
 
-def _merged_rows(rows: Sequence[Sequence[WaitWindow]], gap_ns: int) -> Iterator[WaitWindow]:
+def _merged_rows(
+    rows: Sequence[Sequence[WaitWindow]], gap_ns: int, horizon_ns: int
+) -> Iterator[WaitWindow]:
     for ordinal in range(max(len(row) for row in rows)):
         windows = [row[ordinal] for row in rows if ordinal < len(row)]
-        window = _merged(windows, gap_ns)
+        window = _merged(windows, gap_ns, horizon_ns)
         yield window._replace(certain=window.certain and len(windows) == len(rows))
 
 
-def _merged(windows: list[WaitWindow], gap_ns: int, padding_ns: int = 0) -> WaitWindow:
+def _merged(
+    windows: list[WaitWindow], gap_ns: int, horizon_ns: int, padding_ns: int = 0
+) -> WaitWindow:
     spans = [
         (low_ns - padding_ns, high_ns + padding_ns)
         for window in windows
         for low_ns, high_ns in window.spans
     ]
     return WaitWindow(
-        disjoint_outcomes(spans, gap_ns),
+        disjoint_outcomes(spans, gap_ns, horizon_ns),
         all(window.certain for window in windows),
         min(window.eligible_ns for window in windows),
         max(window.useless_ns for window in windows),
@@ -433,11 +432,11 @@ def _merged(windows: list[WaitWindow], gap_ns: int, padding_ns: int = 0) -> Wait
     )
 
 
-def as_one_wait(waits: list[WaitWindow], gap_ns: int) -> WaitWindow:
+def as_one_wait(waits: list[WaitWindow], gap_ns: int, horizon_ns: int = NEVER_NS) -> WaitWindow:
     """Waits of which only the first one that ends with a taint matters: as if they were one."""
     if len(waits) == 1:
         return waits[0]
-    merged = _merged(waits, gap_ns)
+    merged = _merged(waits, gap_ns, horizon_ns)
     return merged._replace(certain=any(wait.certain for wait in waits))
 
 
@@ -456,13 +455,20 @@ def merge_spans(spans: Iterable[Span], gap_ns: int) -> Iterator[Span]:
         yield current
 
 
-def disjoint_outcomes(spans: Iterable[Span], gap_ns: int) -> tuple[Span, ...]:
-    """Sorted spans, joined where they lie at most ``gap_ns`` apart, and further until they are few."""
+def disjoint_outcomes(
+    spans: Iterable[Span], gap_ns: int, horizon_ns: int = NEVER_NS
+) -> tuple[Span, ...]:
+    """Sorted spans, joined where they lie at most ``gap_ns`` apart, and further until they are few.
+
+    What begins after the horizon is one of them: nothing is told of it.
+    """
     joined = list(merge_spans(sorted(spans), gap_ns))
+    beyond = [span for span in joined if span[0] > horizon_ns]
+    joined = joined[: len(joined) - len(beyond)]
     while len(joined) > _OUTCOMES_MAX:
         gap_ns = min(after[0] - before[1] for before, after in pairwise(joined))
         joined = list(merge_spans(joined, gap_ns))
-    return tuple(joined)
+    return (*joined, (beyond[0][0], beyond[-1][1])) if beyond else tuple(joined)
 
 
 def _exchange_those_of_one_tick(history: LineHistory) -> None:

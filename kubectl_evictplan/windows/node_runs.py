@@ -340,13 +340,14 @@ def run_piece(
         for view in views(rules, [line for _, line in lines], configuration):
             if found and known.budget.is_spent:
                 found[0] = _missing(found[0], view)
+                known.cut_short = True
                 continue
             lacks = zone in without_token
             found.append(_waits_of(piece, lines, configuration, view, served, known, lacks))
         waiting[zone] = {name for names in found for name in names}
-        for name, windows in merge_waits(found, gap_ns).items():
+        for name, windows in merge_waits(found, gap_ns, known.horizon_ns).items():
             if len(windows) > 1:
-                windows = list(_without_news(name, windows, runs, gap_ns))
+                windows = list(_without_news(name, windows, runs, gap_ns, known.horizon_ns))
             if name in waits:
                 windows = [*waits[name], *windows]
             if any(name in run.decided_again for run, _ in lines):
@@ -383,7 +384,11 @@ def _early_swaps(
 
 
 def _without_news(
-    name: str, windows: list[WaitWindow], runs: tuple[NodeRun, ...], gap_ns: int
+    name: str,
+    windows: list[WaitWindow],
+    runs: tuple[NodeRun, ...],
+    gap_ns: int,
+    horizon_ns: int,
 ) -> Iterator[WaitWindow]:
     """A node's waits in a zone; those between which only a line is made anew are one: only its first taint matters."""
     together: list[WaitWindow] = []
@@ -391,10 +396,10 @@ def _without_news(
         since_ns = together[-1].eligible_ns if together else window.eligible_ns
         if any(run.has_news_between(name, since_ns, window.eligible_ns) for run in runs):
             if together:
-                yield as_one_wait(together, gap_ns)
+                yield as_one_wait(together, gap_ns, horizon_ns)
             together = []
         together.append(window)
-    yield as_one_wait(together, gap_ns)
+    yield as_one_wait(together, gap_ns, horizon_ns)
 
 
 def _waits_of(

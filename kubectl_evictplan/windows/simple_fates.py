@@ -101,7 +101,8 @@ class SimpleFates(msgspec.Struct, eq=False):
         certain = not missed and len(found) == len(runs) and all(wait.certain for _, wait in found)
         alone = self._result.waits_alone(name)
         gap_ns = gap_between_outcomes_ns(self._configuration, alone=alone)
-        spans = disjoint_outcomes((span for _, wait in found for span in wait.spans), gap_ns)
+        every = (span for _, wait in found for span in wait.spans)
+        spans = disjoint_outcomes(every, gap_ns, self._horizon_ns)
         circumstances = tell_spans_apart(
             spans,
             (

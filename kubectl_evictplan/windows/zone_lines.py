@@ -20,6 +20,9 @@ _REMEMBERED_MAX = 1_000
 
 _T = TypeVar("_T")
 
+# Nodes, those that are alike together.
+Groups = list[tuple[str, ...]]
+
 
 class ZoneLine:
     """What one zone's queue is told in one run, and who in it is alike.
@@ -170,6 +173,17 @@ class ZoneLine:
     def ran_before_start(self) -> bool:
         """Whether a process may have used the zone's token: one that starts at that very instant has spent nothing."""
         return any(operation.told is Told.SPENT for operation in self.told)
+
+
+def groups_of(lines: Iterable[ZoneLine]) -> Groups:
+    """Nodes that no line tells apart."""
+    found: dict[tuple[int | None, ...], list[str]] = {}
+    several = list({id(line): line for line in lines}.values())
+    names = sorted({name for line in several for name in line.group_of})
+    keys = zip(*[map(line.group_of.get, names) for line in several], strict=True)
+    for name, key in zip(names, keys, strict=True):
+        found.setdefault(key, []).append(name)
+    return [tuple(names) for names in found.values()]
 
 
 def _told_of_all(

@@ -22,11 +22,11 @@ from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings
 from kubectl_evictplan.windows.alike_nodes import AlikeNodes
-from kubectl_evictplan.windows.line_windows import _groups, _replayed
+from kubectl_evictplan.windows.line_windows import _replayed
 from kubectl_evictplan.windows.node_runs import NodeRunner, _rules
 from kubectl_evictplan.windows.unknowns.lines import PASS_LAG_MAX_NS
 from kubectl_evictplan.windows.unknowns.of_node_runs import pieces
-from kubectl_evictplan.windows.zone_lines import ZoneLine
+from kubectl_evictplan.windows.zone_lines import ZoneLine, groups_of
 
 SECOND_NS = 1_000_000_000
 
@@ -81,7 +81,7 @@ def replays(world: World) -> list[tuple[str, bool, Any, tuple[int, ...]]]:
     for piece in pieces(world.snapshot, world.scenario, world.configuration, 40)[::5]:
         run = runner.run(piece)
         for zone, line in sorted(run.lines.items()):
-            groups = _groups([line])
+            groups = groups_of([line])
             for inside, lag_ns in product((False, True), (0, PASS_LAG_MAX_NS)):
                 rules = _rules(run, world.configuration)._replace(
                     lag_ns=lag_ns, mid_tick_pass=inside

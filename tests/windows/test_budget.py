@@ -21,6 +21,8 @@ from kubectl_evictplan.windows.budget import UNITS, Budget, spread
 SEEDS = (71500085, 71000147, 71000033)
 # A restart in which nodes come and go, and a world of many replays.
 EXPENSIVE = (60000032, 977020)
+# Lines need more than half of what it takes, and pods little.
+FEW_UNITS = 3254
 
 
 def predicted_with(
@@ -70,6 +72,19 @@ def test_without_any_budget_bounds_hold_and_nothing_is_called_exact(
         assert not list(contradictions(horizon_ns, prediction, reality))
         assert not list(node_contradictions(prediction, reality, horizon_ns))
         assert not list(zone_contradictions(prediction, reality, horizon_ns))
+
+
+def test_lines_that_got_too_little_get_what_is_not_needed_elsewhere_before_pods_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    enough = Budget()
+    predicted_with(enough, FEW_UNITS, monkeypatch)
+    # At first each half of it is for lines and for pods.
+    tight = Budget((UNITS - enough.left) * 4 // 3)
+    _, prediction = predicted_with(tight, FEW_UNITS, monkeypatch)
+    coverage = prediction.inputs.coverage
+    assert coverage is not None
+    assert coverage.exact and not coverage.outer_bound
 
 
 @pytest.mark.slow

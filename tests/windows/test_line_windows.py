@@ -163,6 +163,15 @@ def test_more_than_four_outcomes_are_joined_where_they_lie_closest() -> None:
     assert disjoint_outcomes(spans, 10) == ((0, 0), (100, 190), (300, 300), (400, 400))
 
 
+def test_what_begins_after_the_horizon_takes_no_place_of_an_outcome_before_it() -> None:
+    spans = [(0, 0), (100, 100), (190, 190), (300, 300), (400, 400), (500, 501)]
+    assert disjoint_outcomes(spans, 10, 390) == (
+        *[(at, at) for at in (0, 100, 190, 300)],
+        (400, 501),
+    )
+    assert disjoint_outcomes(spans[:3], 10, 90) == ((0, 0), (100, 190))
+
+
 @pytest.mark.parametrize("certain", [True, False])
 def test_a_wait_is_certain_only_where_it_is_under_all_circumstances(*, certain: bool) -> None:
     sure = WaitWindow(((ns(5), ns(6)),), certain=True, eligible_ns=ns(5), useless_ns=ns(9))
