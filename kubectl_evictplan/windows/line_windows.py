@@ -174,7 +174,7 @@ class Replays:
         """The replay of the line; nodes are told apart as ``groups`` say."""
         if not line.is_short:
             return self._made(line, rules, order, groups, gap_ns)
-        asked = _Asked(line, rules, _places(line, order), tuple(groups), gap_ns)
+        asked = _Asked(line, rules, line.places(order), tuple(groups), gap_ns)
         known = self._known_of(asked) or self._made(line, rules, order, groups, gap_ns)
         self._known[asked] = known
         return known
@@ -198,14 +198,6 @@ class Replays:
             if known is not None and (known.late_view_matters or known.of_several):
                 known = None
         return known
-
-
-def _places(line: ZoneLine, order: Order) -> tuple[tuple[str, int], ...]:
-    """Every node, for each instant at which it can leave, as the order has them."""
-    several = (
-        (name, at_ns) for name in line.group_of for at_ns in (*line.leaving.get(name, ()), NEVER_NS)
-    )
-    return tuple(sorted(several, key=lambda each: (order(*each), each[0])))
 
 
 def _replayed(

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from kubectl_evictplan.cluster.timeline import QueueOperation, Told
 from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, TRUE, UNKNOWN
-from kubectl_evictplan.windows.line_replay import leaving_instants
+from kubectl_evictplan.windows.line_replay import NEVER_NS, Order, leaving_instants
 
 # What makes a queue anew, or its process.
 _MADE_ANEW = (Told.CREATED, Told.STARTED, Told.STOPPED)
@@ -124,6 +124,15 @@ class ZoneLine:
     def untainted(self) -> frozenset[str]:
         """Nodes whose taint a person takes off; nobody knows whether it is there then."""
         return self._everybody(each.name for each in self.told if each.told is Told.UNTAINTED)
+
+    def places(self, order: Order) -> tuple[tuple[str, int], ...]:
+        """Every node, for each instant at which it can leave, as the order has them."""
+        several = (
+            (name, at_ns)
+            for name in self.group_of
+            for at_ns in (*self.leaving.get(name, ()), NEVER_NS)
+        )
+        return tuple(sorted(several, key=lambda each: (order(*each), each[0])))
 
     @property
     def takes_back(self) -> bool:
