@@ -33,6 +33,7 @@ from kubectl_evictplan.windows.drain_delays import (
     pod_delays,
     takes,
 )
+from kubectl_evictplan.windows.drain_firsts import FirstRequests
 from kubectl_evictplan.windows.drain_instants import GAP_NS, NodeDrain, Within
 from kubectl_evictplan.windows.drain_plan import DrainPlan, PlannedTurn
 from kubectl_evictplan.windows.drain_progress import Progress
@@ -98,7 +99,9 @@ class DrainBounds:
         progress = Progress(covered, recoveries, plan)
         self._covered = covered
         self._accounts = Accounts(covered, recoveries, rules)
-        self._contests = Contests(covered, progress)
+        begins = dict(self._earliest_begins(plan, Contests(covered, progress)))
+        firsts = FirstRequests(covered, progress, begins, rules)
+        self._contests = Contests(covered, progress, firsts)
         self._rivals = Rivals()
         self.sure = SureDrains(plan, covered, progress, known_budgets=self._known_budgets)
         for process, turns in enumerate(plan.processes):
@@ -110,11 +113,18 @@ class DrainBounds:
         # Nothing that is told of drains has to be drawn.
         self.complete = world.quiet and all(map(self._is_proven, plan.turns))
 
+    @staticmethod
+    def _earliest_begins(plan: DrainPlan, contests: Contests) -> Iterator[tuple[NodeDrain, int]]:
+        """Before which offset kubectl does not come to each node."""
+        for process, turns in enumerate(plan.processes):
+            low_ns = _first_start(plan.drains[process], turns)[0]
+            for turn in turns:
+                yield turn.drain, low_ns
+                low_ns += contests.of_turn(turn, low_ns).earliest_ns + _pause(turn)[0]
+
     def _follow(self, process: int, event: Drain, turns: Sequence[PlannedTurn]) -> None:
         """One process, node after node, as long as it is certain when it comes to the next."""
-        cordons = [range_ns(Latency.NEXT_CORDON)] * len(turns)
-        begun = plus((event.at_ns, event.latest_ns), takes(Latency.KUBECTL_START), *cordons)
-        start: Range = plus(begun, takes(Latency.LIST_PODS))
+        start = _first_start(event, turns)
         codes: frozenset[int | None] = frozenset((0,))
         exact = True
         for turn in turns:
@@ -142,7 +152,8 @@ class DrainBounds:
         late_ns: int | None = start[1]
         before: list[Contest] = []
         for place, turn in enumerate(turns):
-            contest = self._contests.of_turn(turn, low_ns)
+            by_ns = self._contests.begun_by_ns(before, late_ns)
+            contest = self._contests.of_turn(turn, low_ns, by_ns)
             priced = self._contests.priced(before, contest, late_ns)
             # Nobody but budgets keeps it waiting.
             known = turn.surely_found and self._knows_budgets_of(turn)
@@ -212,7 +223,7 @@ class DrainBounds:
             waits = not task.replacement and task.pod not in contest.failing
             refused = self._contests.is_refused(task.pod, turn)
             refused = refused and task.pod.deletion_timestamp_ns is None
-            waits = waits and (bool(budgets) or refused)
+            waits = waits and not task.granted and (bool(budgets) or refused)
             if waits and (task.pod.key, task.pod.uid) not in self._never_wait:
                 ends = {EVICTED, TIMED_OUT} if timeout else {EVICTED}
                 if self._contests.may_fail(task.pod, turn):
@@ -315,6 +326,13 @@ def _pause(turn: PlannedTurn) -> Range:
     """From the end with a node to the begin with the next one."""
     settle_ns = turn.options.settle_ns
     return plus((settle_ns, settle_ns), takes(Latency.LIST_PODS))
+
+
+def _first_start(event: Drain, turns: Sequence[PlannedTurn]) -> Range:
+    """When kubectl begins with the first node."""
+    cordons = [range_ns(Latency.NEXT_CORDON)] * len(turns)
+    begun = plus((event.at_ns, event.latest_ns), takes(Latency.KUBECTL_START), *cordons)
+    return plus(begun, takes(Latency.LIST_PODS))
 
 
 def _ends_before(calm_ns: int, start: Range, passing: Passing) -> bool:

@@ -30,6 +30,7 @@ from kubectl_evictplan.windows.drain_delays import (
     pod_delays,
     takes,
 )
+from kubectl_evictplan.windows.drain_firsts import FirstRequests
 from kubectl_evictplan.windows.drain_plan import Leaving, PlannedTurn
 from kubectl_evictplan.windows.drain_progress import Progress
 from kubectl_evictplan.windows.drain_turn_bounds import FOR_EVER, TIMEOUT_MIN_NS
@@ -46,6 +47,7 @@ class Task(NamedTuple):
     ``place``: the budget that is asked. ``there``: it surely is, when kubectl comes. ``goes``: by its latest instant it is evicted, by whomever.
     ``through_ns``: from its eviction until kubectl is through with it, at least and at most. ``replacement``: it has the name of the pod, but is another one.
     ``held_up_ns``: so much later it is evicted at most because it changes while it is asked for (``CoveredPods.held_up_ns``).
+    ``granted``: its first request surely finds a disruption.
     """
 
     pod: Pod
@@ -57,6 +59,7 @@ class Task(NamedTuple):
     goes: bool
     replacement: bool
     held_up_ns: int = 0
+    granted: bool = False
 
 
 class Contest(NamedTuple):
@@ -84,11 +87,14 @@ class Priced(NamedTuple):
 
 
 class Contests:
-    """Of all nodes."""
+    """Of all nodes. Without ``firsts`` whoever asks a budget may be refused."""
 
-    def __init__(self, covered: CoveredPods, progress: Progress) -> None:
+    def __init__(
+        self, covered: CoveredPods, progress: Progress, firsts: FirstRequests | None = None
+    ) -> None:
         self._covered = covered
         self._progress = progress
+        self._firsts = firsts
 
     def priced(self, before: Sequence[Contest], contest: Contest, late_ns: int | None) -> Priced:
         """``late_ns``: when kubectl begins with the node at the latest, but for what budgets cost it ``before``."""
@@ -124,14 +130,20 @@ class Contests:
         # On each node it is one pod that kubectl waits for last.
         return own_ns + sum(nlargest(sum(1 for one in contests if one.places), prices.values()))
 
-    def of_turn(self, turn: PlannedTurn, begun_ns: int) -> Contest:
-        """``begun_ns``: when kubectl begins with the node at the earliest."""
+    def begun_by_ns(self, before: Sequence[Contest], late_ns: int | None) -> int | None:
+        """When kubectl begins with the node at the latest; arguments as those of ``priced``."""
+        return None if late_ns is None else late_ns + self._dearest_ns(before)
+
+    def of_turn(self, turn: PlannedTurn, begun_ns: int, by_ns: int | None = None) -> Contest:
+        """``begun_ns``: when kubectl begins with the node at the earliest; ``by_ns``: at the latest, None: not known."""
         one_by_one = bool(turn.options.parallel) and not turn.options.disable_eviction
         if turn.refused:
             refused = frozenset((DrainEnd.REFUSED,))
             return Contest((), (), (), 0, 0, frozenset(), one_by_one, refused)
         refusable = any(map(self._covered.may_be_refused, turn.everybody))
         tasks = list(self._tasks(turn, begun_ns, refusable=refusable))
+        if by_ns is not None and not one_by_one:
+            tasks = [self._at_first(one, turn, by_ns) for one in tasks]
         failing = [pod for pod in turn.pods if self._is_an_error(pod, turn)]
         guests = [*turn.guests, *(one.pod for one in turn.leaving)]
         guests = [pod for pod in guests if self._is_an_error(pod, turn)]
@@ -215,6 +227,7 @@ class Contests:
         if turn.options.disable_eviction:
             return True
         asked = self.asked_of(task.pod, turn) if task.replacement else self._counts(task.pod, turn)
+        asked = asked and not task.granted
         return not asked and not found.one_by_one and turn.options.timeout_ns >= TIMEOUT_MIN_NS
 
     def _tasks(self, turn: PlannedTurn, begun_ns: int, *, refusable: bool) -> Iterator[Task]:
@@ -240,6 +253,17 @@ class Contests:
             for one in self._task(turn, leaving.pod):
                 known = _left(leaving, begun_ns)
                 yield one._replace(there=False, goes=False, through_ns=known)
+
+    def _at_first(self, task: Task, turn: PlannedTurn, by_ns: int) -> Task:
+        """The task, sooner if its pod surely finds a disruption as soon as kubectl asks."""
+        places = () if task.replacement else self.asked_of(task.pod, turn)
+        if self._firsts is None or len(places) != 1 or task.pod.deletion_timestamp_ns is not None:
+            return task
+        held_ns = self._firsts.held_up_ns(task.pod, turn, places[0], by_ns)
+        if held_ns is None:
+            return task
+        latest_ns = ARRIVAL[1] + GRANTED[1] + held_ns
+        return task._replace(latest_ns=latest_ns, place=None, goes=True, granted=True)
 
     def _task(self, turn: PlannedTurn, pod: Pod, *, guest: bool = False) -> Iterator[Task]:
         """Nothing where several budgets cover it, which is an error if any of them is asked."""
@@ -275,7 +299,8 @@ class Contests:
                 evicted = evicted[0], None if asking is None else at_ns + asking.each_ns
                 place = None if asking is None else places[0]
         goes = evicted[1] is not None
-        yield Task(pod, *evicted, place, through, turn.known, goes, False, held_up_ns)
+        there = turn.known or turn.first_there
+        yield Task(pod, *evicted, place, through, there, goes, False, held_up_ns)
 
     def may_pass(self, pod: Pod, turn: PlannedTurn) -> bool:
         """Whether a pod under several budgets may go unasked: it is Pending still, or somebody has deleted it meanwhile."""

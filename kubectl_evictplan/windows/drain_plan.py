@@ -51,6 +51,7 @@ class PlannedTurn(NamedTuple):
     before kubectl looks, and are evicted once more if not. ``refused``: kubectl evicts nobody. ``listed``: all
     that is certain, and the node's kubelet lives; ``known``: and no other process comes to the node. ``sole_controller``:
     nor in another way, ``others`` are the flags of those that do. ``calm_ns``: until then nothing else happens to the node or its pods.
+    ``first_there``: no other process begins before this one is at the node.
     """
 
     drain: NodeDrain
@@ -64,6 +65,7 @@ class PlannedTurn(NamedTuple):
     sole_controller: bool
     others: tuple[DrainOptions, ...]
     calm_ns: int
+    first_there: bool
 
     @property
     def everybody(self) -> tuple[Pod, ...]:
@@ -131,6 +133,7 @@ class DrainPlan:
         if refused:
             evicted = guests = leaving = ()
         others = [one for one in self.drains if name in one.nodes]
+        begun_ns = event.latest_ns + _cordoning_ns(event)
         return PlannedTurn(
             NodeDrain(process, place, name),
             options,
@@ -143,6 +146,7 @@ class DrainPlan:
             len({one.disable_eviction for one in others}) == 1,
             tuple(one.options for one in others if one is not event),
             self._calm_ns(name),
+            place == 0 and all(one is event or one.at_ns > begun_ns for one in others),
         )
 
     def _found(self, pods: Iterable[Pod], options: DrainOptions) -> tuple[bool, tuple[Pod, ...]]:

@@ -64,6 +64,7 @@ class Progress:
         self._known = all(turn.surely_found for turn in plan.turns)
         self._drains = plan.drains
         self._replaced_first = cache(self._let_go_first)
+        self.spare = cache(self._spare)
         self.asking = cache(self._asking)
         self.opens_again = cache(self._opens_again)
         self.is_closed = cache(self._is_closed)
@@ -151,9 +152,7 @@ class Progress:
 
     def _bounded(self, place: int) -> Asking | None:
         tasks = [(turn, pod) for turn, pod in self._tasks if self._matters(place, pod)]
-        budget = self._covered.world.budgets[place]
-        writes = _WRITES_COUNTING if counts_pods(budget) else _WRITES
-        once_ns = self._until_settled_ns(place) + len(tasks) * writes * CONFLICT[1]
+        once_ns = self._until_settled_ns(place) + len(tasks) * self.writes(place) * CONFLICT[1]
         if self._has_enough(place):
             return Asking(once_ns, 0, refuses=False)
         if not self.opens_again(place):
@@ -176,18 +175,40 @@ class Progress:
 
     def _has_enough(self, place: int) -> bool:
         """Whether there are as many disruptions from the start as ever can be taken."""
+        spare = self.spare(place)
+        asking = sum(1 for _, pod in self._tasks if place in self._covered.covering(pod))
+        return spare is not None and spare >= asking
+
+    def _spare(self, place: int) -> int | None:
+        """How many disruptions there are from the start until somebody is evicted, whatever else happens; None: not known."""
         facts = self._covered
         budget, covered = facts.world.budgets[place], facts.of_budget(place)
-        asking = sum(1 for _, pod in self._tasks if place in facts.covering(pod))
+        if (
+            not self._known
+            or not facts.world.steady
+            or budget.disrupted_pods
+            or facts.synced(place, covered) != budget
+            or not facts.keeps_its_wish(place)
+            or any(owner_key(pod) in facts.overfull for pod in covered)
+        ):
+            return None
         collected = sum(1 for pod in covered if not facts.has_node(pod) and pod.ready == "True")
-        return (
-            facts.world.steady
-            and not budget.disrupted_pods
-            and (budget.disruptions_allowed or 0) >= asking + collected
-            and facts.synced(place, covered) == budget
-            and facts.keeps_its_wish(place)
-            and not any(owner_key(pod) in facts.overfull for pod in covered)
-        )
+        return (budget.disruptions_allowed or 0) - collected
+
+    def takers(self, place: int) -> list[PlannedTurn]:
+        """The turns of all pods of the budget that may take a disruption, each once for each of them."""
+        facts = self._covered
+        return [
+            turn
+            for turn, pod in self._tasks
+            if place in facts.covering(pod)
+            and (not facts.lets_go(place, pod) or pod in turn.guests)
+        ]
+
+    def writes(self, place: int) -> int:
+        """How often the budget's status is written because of one eviction, at most."""
+        counts = counts_pods(self._covered.world.budgets[place])
+        return _WRITES_COUNTING if counts else _WRITES
 
     def _at_a_time(self, place: int, tasks: Sequence[tuple[PlannedTurn, Pod]]) -> int:
         """How many were evicted at least while somebody is refused.

@@ -76,6 +76,30 @@ def test_a_budget_that_several_may_pass_at_a_time_keeps_everybody_waiting_for_fe
     assert latest(two, "web-0") + ROUND < latest(one, "web-0")
 
 
+def test_whoever_asks_before_others_can_have_taken_all_disruptions_is_let_go_at_once() -> None:
+    web = App("web", ["a1", "b1", "b2"], most=1)
+    early = proven(drained_cluster(web), drain("a1", at=1), drain("b1", at=10))
+    assert latest(early, "web-0") == 1.585
+    assert row(early, "web-0").certain
+    # Who comes second waits a round, or for a replacement that came to its node.
+    assert latest(early, "web-1") > 10 + ROUND
+    both = proven(drained_cluster(web), drain("a1", at=1), drain("b1", at=1))
+    assert min(latest(both, "web-0"), latest(both, "web-1")) > 1 + ROUND
+
+
+def test_as_far_as_nobody_but_evictions_takes_them() -> None:
+    # At first two are asked for, and perhaps a replacement on either node: four, and two writes of each hold others up.
+    web = App("web", ["a1", "b1", "a2", "b2", "b2", "b2"], most=4)
+    events = drain("a1", at=1), drain("b1", at=1), drain("a2", at=60)
+    snapshot = drained_cluster(web)
+    assert latest(proven(snapshot, *events), "web-0") == 1.585 + 3 * 2 * 0.59
+    # Of four one is left to a pod that garbage collection takes.
+    gone = tuple(
+        replace(pod, node_name="gone") if pod.name == "web-5" else pod for pod in snapshot.pods
+    )
+    assert latest(proven(replace(snapshot, pods=gone), *events), "web-0") > 1 + ROUND
+
+
 # Of its three pods one is not Ready, and the budget wants the others.
 SPENT = App("web", ["a1", "b1", "b2"], least=2, unready=[1])
 

@@ -1,0 +1,75 @@
+"""Who surely finds a disruption at its first request, although several processes ask the budget.
+
+Each of them takes one disruption for each pod that it finds. So whoever asks before so many others can have asked is let
+through, and only writes of the budget hold its request up.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from functools import cache
+
+from kubectl_evictplan.kube.disruption import EvictionRules
+from kubectl_evictplan.kube.objects import Pod
+from kubectl_evictplan.windows.drain_covered import CoveredPods
+from kubectl_evictplan.windows.drain_delays import ARRIVAL, CONFLICT, GRANTED
+from kubectl_evictplan.windows.drain_instants import NodeDrain
+from kubectl_evictplan.windows.drain_plan import PlannedTurn
+from kubectl_evictplan.windows.drain_progress import Progress
+
+
+class FirstRequests:
+    """``begins`` has, by turn, the offset before which kubectl does not come to the node."""
+
+    def __init__(
+        self,
+        covered: CoveredPods,
+        progress: Progress,
+        begins: Mapping[NodeDrain, int],
+        rules: EvictionRules,
+    ) -> None:
+        self._covered = covered
+        self._progress = progress
+        self._begins = begins
+        self._rules = rules
+        self._begins_of = cache(self._begins_of_takers)
+        self._moving = cache(self._number_moving)
+
+    def held_up_ns(self, pod: Pod, turn: PlannedTurn, place: int, late_ns: int) -> int | None:
+        """How much later than by itself a pod is evicted at its first request, at most; None: it may be refused.
+
+        ``place``: its one budget, ``late_ns``: when kubectl begins with the node at the latest.
+        """
+        spare = self._progress.spare(place)
+        if spare is None or pod.ready != "True" or self._covered.may_be_refused(pod):
+            return None
+        if not turn.known and not self._rules.ignores_pending:
+            # Whom somebody else has deleted a budget may keep there.
+            return None
+        begins = self._begins_of(place)
+        own = sum(1 for one in begins if one[1] == turn.drain)
+        by_itself_ns = late_ns + ARRIVAL[1] + GRANTED[1]
+        others = own - 1
+        while others < spare:
+            writes = (others + self._moving(place)) * self._progress.writes(place)
+            held_ns = writes * CONFLICT[1]
+            more = bisect_right(begins, by_itself_ns + held_ns, key=lambda one: one[0]) - 1
+            if more == others:
+                return held_ns
+            others = max(more, own - 1)
+        return None
+
+    def _begins_of_takers(self, place: int) -> list[tuple[int, NodeDrain]]:
+        """When each pod that may take a disruption is asked for at the earliest, and in which turn."""
+        takers = self._progress.takers(place)
+        return sorted((self._begins[turn.drain], turn.drain) for turn in takers)
+
+    def _number_moving(self, place: int) -> int:
+        """How many of the budget's pods change without being evicted."""
+        covered = self._covered
+        return sum(
+            1
+            for pod in covered.of_budget(place)
+            if not covered.is_settled(pod) or pod.deletion_timestamp_ns is not None
+        )
