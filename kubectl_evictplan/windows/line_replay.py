@@ -37,9 +37,17 @@ from kubectl_evictplan.engine.timing import Timing
 
 NEVER_NS = 2**62
 
-# A node's place among those that one tick puts in line, as text, the smaller the earlier: for its name
-# and the instant at which it leaves unserved.
-Order = Callable[[str, int], str]
+
+class InLine(NamedTuple):
+    """A node that waits: when it leaves unserved (``NEVER_NS``: it stays), and when a tick wrote Ready=Unknown before (-1: none did)."""
+
+    name: str
+    leaves_ns: int
+    written_ns: int
+
+
+# A node's place among those that one tick puts in line, as text, the smaller the earlier.
+Order = Callable[[InLine], str]
 
 _OUTSIDE = (Told.STATUS, Told.NODE_GONE, Told.UNTAINTED)
 
@@ -312,7 +320,8 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
         """What the queue calls the node, until it is taken out."""
         alias = self._alias_of.get(name)
         if alias is None:
-            alias = f"{self._order(name, self._leaves_ns(name))}/{name}"
+            written_ns = self._unknown_since_ns.get(name, -1)
+            alias = f"{self._order(InLine(name, self._leaves_ns(name), written_ns))}/{name}"
             self._alias_of[name], self._name_of[alias] = alias, name
         return alias
 

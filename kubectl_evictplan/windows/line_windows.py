@@ -79,16 +79,14 @@ def _orders(
     ``entered_again``: every tick puts another entry of a waiting node in line.
     """
     leavers = [g for g in groups if any(name in line.leaving for line in lines for name in g)]
-    seen_late = frozenset[str]().union(*(line.turning_unknown for line in lines if stale))
-    if len(groups) == 1:
-        seen_late = frozenset()
+    seen_late = stale and len(groups) > 1 and any(line.turning_unknown for line in lines)
     waiting = frozenset[str]().union(*(line.waiting for line in lines if entered_again))
     again = [group for group in groups if not waiting.isdisjoint(group)]
     untainted = []
     if len(groups) > 1:
         untainted = [g for g in groups if any(not line.untainted.isdisjoint(g) for line in lines)]
     operations = max(line.number_of_operations for line in lines)
-    return OrderInLine(leavers, seen_late, operations, again, untainted).orders()
+    return OrderInLine(leavers, operations, again, untainted, seen_late=seen_late).orders()
 
 
 class Tokens(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from kubectl_evictplan.cluster.timeline import QueueOperation, Told
 from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, TRUE, UNKNOWN
-from kubectl_evictplan.windows.line_replay import NEVER_NS, Order, leaving_instants
+from kubectl_evictplan.windows.line_replay import NEVER_NS, InLine, Order, leaving_instants
 
 # What makes a queue anew, or its process.
 _MADE_ANEW = (Told.CREATED, Told.STARTED, Told.STOPPED)
@@ -103,6 +103,22 @@ class ZoneLine:
         told = (each for each in self.told if each.told is Told.STATUS and each.at_ns >= since_ns)
         return self._everybody(each.name for each in told if each.status == UNKNOWN)
 
+    def _newest_unknown_ns(self, name: str, before_ns: int) -> int:
+        """When it was last written of a node before that instant that it is Unknown, after it was ready or new; -1: never."""
+        written_ns = self._written_unknown.get(name, ())
+        return next((at_ns for at_ns in reversed(written_ns) if at_ns < before_ns), -1)
+
+    @cached_property
+    def _written_unknown(self) -> Mapping[str, tuple[int, ...]]:
+        newest: dict[str, str | None] = {}
+        found: dict[str, tuple[int, ...]] = {}
+        for each in self.told:
+            if each.told is Told.STATUS:
+                if each.status == UNKNOWN and newest.get(each.name, TRUE) in (TRUE, None):
+                    found[each.name] = (*found.get(each.name, ()), each.at_ns)
+                newest[each.name] = each.status
+        return self._of_members(found)
+
     @cached_property
     def unknown_after_false(self) -> Mapping[str, tuple[int, ...]]:
         """Nodes that post Ready=False and fall silent: when ticks write Ready=Unknown of them."""
@@ -126,13 +142,14 @@ class ZoneLine:
         return self._everybody(each.name for each in self.told if each.told is Told.UNTAINTED)
 
     def places(self, order: Order) -> tuple[tuple[str, int], ...]:
-        """Every node, for each instant at which it can leave, as the order has them."""
+        """Every node, for each of its waits, as the order has them."""
         several = (
-            (name, at_ns)
+            InLine(name, at_ns, self._newest_unknown_ns(name, at_ns))
             for name in self.group_of
             for at_ns in (*self.leaving.get(name, ()), NEVER_NS)
         )
-        return tuple(sorted(several, key=lambda each: (order(*each), each[0])))
+        placed = sorted(several, key=lambda each: (order(each), each.name))
+        return tuple((each.name, each.leaves_ns) for each in placed)
 
     @property
     def takes_back(self) -> bool:

@@ -9,7 +9,14 @@ from kubectl_evictplan.cluster.timeline import QueueOperation, Told
 from kubectl_evictplan.controllers.releases import release_profile
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.windows.budget import Budget
-from kubectl_evictplan.windows.line_replay import LineHistory, LineReplay, LineRules, Order, Wait
+from kubectl_evictplan.windows.line_replay import (
+    InLine,
+    LineHistory,
+    LineReplay,
+    LineRules,
+    Order,
+    Wait,
+)
 from kubectl_evictplan.windows.line_windows import Replays, Span, Spread, wait_windows
 from kubectl_evictplan.windows.zone_lines import ZoneLine
 
@@ -18,13 +25,13 @@ LAG = 0.105
 LAGS_ONLY = Spread(base_ns=0, per_token_ns=ns(LAG), gap_ns=ns(12), end_ns=ns(1000))
 
 
-def by_name(name: str, _: int) -> str:
-    return name
+def by_name(one: InLine) -> str:
+    return one.name
 
 
 def in_order(*names: str) -> Order:
     """Nodes that one tick queues stand in this order."""
-    return lambda name, _: str(names.index(name))
+    return lambda one: str(names.index(one.name))
 
 
 class Line:

@@ -283,6 +283,20 @@ def test_where_several_lose_their_taints_not_every_order_is_tried() -> None:
     assert waits["a"][0].missed == {"order in the line"}
 
 
+@pytest.mark.parametrize(("first", "second"), [("a", "b"), ("b", "a")])
+def test_each_late_view_may_waste_a_token_on_the_newest_whatever_the_names(
+    first: str, second: str
+) -> None:
+    line = Line("1.34.4", stale_lister=True)
+    line.silent(5, first)
+    line.silent(15, second)
+    rules = line.rules._replace(lag_ns=ns(0.01))
+    waits = wait_windows([(ZoneLine(line.told), rules)], LAGS_ONLY, 0, set(), Replays(Budget()))
+    # Tokens come right after 5, 15, 25 and 35: the first two may be wasted.
+    latest = {name: round(waits[name][0].spans[-1][1] / 1e9) for name in "ab"}
+    assert latest == {first: 35, second: 35}
+
+
 def test_a_stale_view_of_a_node_that_was_not_ready_before_is_told_as_not_wholly_explored() -> None:
     line = Line("1.34.4", stale_lister=True)
     line.status(5, "False", "a")

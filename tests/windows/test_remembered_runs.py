@@ -61,7 +61,7 @@ def test_orders_with_the_same_nodes_before_each_other_are_one_replay() -> None:
     line.silent(5, "a", "b")
     zone, replays, groups = ZoneLine(line.told), Replays(Budget()), [("a",), ("b",)]
     one = replays.of(zone, line.rules, first_leaves_first, groups, ns(10))
-    alike = replays.of(zone, line.rules, lambda name, _: name, groups, ns(10))
-    other = replays.of(zone, line.rules, lambda name, _: chr(200 - ord(name)), groups, ns(10))
+    alike = replays.of(zone, line.rules, lambda one: one.name, groups, ns(10))
+    other = replays.of(zone, line.rules, lambda one: chr(200 - ord(one.name)), groups, ns(10))
     assert alike is one
     assert other is not one

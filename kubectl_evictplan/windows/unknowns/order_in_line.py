@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from kubectl_evictplan.windows.line_replay import NEVER_NS, Order
+from kubectl_evictplan.windows.line_replay import NEVER_NS, InLine, Order
 from kubectl_evictplan.windows.unknowns.unknown import Unknown
 
 # Nodes that leave the line each get a replay in which they are served last, up to this many.
@@ -28,21 +28,26 @@ class Served(NamedTuple):
     missed: frozenset[str] = frozenset()
 
 
-def first_leaves_first(_: str, leaves_ns: int) -> str:
+def first_leaves_first(one: InLine) -> str:
     """Who leaves first is served first."""
-    return f"{leaves_ns:020}"
+    return f"{one.leaves_ns:020}"
 
 
-def _first_leaves_last(_: str, leaves_ns: int) -> str:
-    return f"{NEVER_NS - leaves_ns:020}"
+def _first_leaves_last(one: InLine) -> str:
+    return f"{NEVER_NS - one.leaves_ns:020}"
+
+
+def _newest_first(one: InLine) -> str:
+    """Whose Ready=Unknown was written last: wherever a late view shows one of them ready, it is at the head."""
+    return f"{NEVER_NS - one.written_ns:020}{one.leaves_ns:020}"
 
 
 def _last_in_line(names: frozenset[str]) -> Order:
-    return lambda name, leaves_ns: f"{int(name in names)}{leaves_ns:020}"
+    return lambda one: f"{int(one.name in names)}{one.leaves_ns:020}"
 
 
 def _first_in_line(names: frozenset[str]) -> Order:
-    return lambda name, leaves_ns: f"{int(name not in names)}{leaves_ns:020}"
+    return lambda one: f"{int(one.name not in names)}{one.leaves_ns:020}"
 
 
 class OrderInLine(Unknown[Served]):
@@ -54,14 +59,15 @@ class OrderInLine(Unknown[Served]):
     def __init__(
         self,
         leavers: Sequence[Collection[str]],
-        seen_late: frozenset[str],
         operations: int,
         again: Sequence[Collection[str]],
         untainted: Sequence[Collection[str]],
+        *,
+        seen_late: bool,
     ) -> None:
         """``leavers``: groups of alike nodes of which some leave unserved; ``operations`` of one replay.
 
-        ``seen_late``: nodes for which a pass may waste its token as it still sees them ready. ``again``: groups of which
+        ``seen_late``: a pass may waste its token on nodes that it still sees ready. ``again``: groups of which
         every tick puts another entry in line (1.19.0-8, 1.20.0-4), which comes before or after nodes that are new.
         ``untainted``: groups that lose a taint to a person while others wait.
         """
@@ -80,12 +86,12 @@ class OrderInLine(Unknown[Served]):
     def settle(self, part: Served, most: int) -> Iterator[Served]:
         """Those who leave first come first, those who leave first come last, and each of them comes last once.
 
-        And once all who may cost a token for nothing come first. Where entries are put in line again, each group comes first
+        And once those come first who may cost a token for nothing, always the newest of them. Where entries are put in line again, each group comes first
         once, and last once. So do those who lose their taints; where there are several groups of them, or other orders
         matter as well, not every combination is tried.
         """
         if self._seen_late:
-            yield part._replace(order=_first_in_line(self._seen_late))
+            yield part._replace(order=_newest_first)
         several = len(self._again) if len(self._again) > 1 else 0
         if several > most or (several and not self._fits):
             several, part = 0, part._replace(missed=part.missed | {self.name})
