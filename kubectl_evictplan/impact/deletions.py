@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain, compress, repeat
 from operator import attrgetter
 
 import msgspec
@@ -79,11 +80,13 @@ def _by_controllers(evictions: Evictions, pods: Mapping[str, Pod]) -> dict[str, 
     # Pods of one node share all of it, and so do many nodes.
     memo: dict[object, Deletion] = {}
     groups = [(_of_group(group.shared, memo), group.pods) for group in evictions.groups]
-    by_pod = {id(names.of): deletion for deletion, some in groups for names in some}
-    if len(by_pod) == len(evictions) and id(None) not in by_pod:
+    known = [id(names.of) for _, some in groups for names in some]
+    each = chain.from_iterable([repeat(deletion, len(some)) for deletion, some in groups])
+    by_pod = dict(zip(known, each, strict=True))
+    if len(by_pod) == len(known) and id(None) not in by_pod:
         # Each is one pod that is known: no name has to be looked up.
-        deleted = map(by_pod.get, map(id, pods.values()))
-        found = {key: one for key, one in zip(pods, deleted, strict=True) if one is not None}
+        deleted = list(map(by_pod.get, map(id, pods.values())))
+        found = dict(zip(compress(pods, deleted), filter(None, deleted), strict=True))
         if len(found) == len(by_pod):
             return found
     return _by_names(evictions, groups, pods, memo)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from itertools import chain
+from operator import itemgetter
 from typing import NamedTuple
 
 import msgspec
@@ -113,6 +115,8 @@ class Fate(NamedTuple):
 
 
 _OWN_FIELDS = len(Moving._fields)
+# From the deletion to when it is away.
+_met = itemgetter(slice(Fate._fields.index("deletion"), Fate._fields.index("away") + 1))
 
 
 def is_counted(pod: Pod) -> bool:
@@ -350,8 +354,7 @@ def what_they_meet_with(fates: Sequence[Fate]) -> Hashable:
     By identity: to be compared among the fates of one world.
     """
     # Alike pods share these as objects, and all else follows from them.
-    parts = [(one.deletion, one.life, one.successor, one.away) for one in fates]
-    shared = tuple([id(part) for four in parts for part in four])
+    shared = tuple(map(id, chain.from_iterable(map(_met, fates))))
     names = [one.pod.node_name for one in fates]
     together: tuple[int, ...] = ()
     if len(set(names)) < len(names):

@@ -5,9 +5,11 @@ Costs one pass over the pods of the cluster; what happens is computed once for e
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from operator import attrgetter, itemgetter
+from itertools import count
+from operator import add, attrgetter, itemgetter
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.job_tracking import job_controller_runs_in_the_end
@@ -166,21 +168,30 @@ class World:
         self.by_owner, self.by_labels = members.by_owner, members.by_labels
         self._absent = members.absent
 
-    def _places(self, moving: Iterable[Moving]) -> Placements:
+    def _places(self, moving: Sequence[Moving]) -> Placements:
         """Where successors can run, and when they find their place."""
         # Of owners that replace at once each is asked about once for all of its pods.
-        owners = {one.owner for one in moving if one.owner[1] in AT_DELETION}
+        every = {one.owner for one in moving}
+        owners = {owner for owner in every if owner[1] in AT_DELETION}
         make = {owner for owner in owners if self._replaces_at_once(owner)}
         surely = self._not_wanted.surely
-        replaced = [
-            (one.key, one.owner, one.pod, one.deletion.when.earliest_ns)
-            for one in moving
-            if one.deletion is not None
-            and (
-                one.owner in make or (one.owner not in owners and self._replaced(one, one.deletion))
-            )
-            and not (surely and one.key in surely)
-        ]
+        if len(make) < len(every) or surely:
+            replaced = [
+                (one.key, one.owner, one.pod, one.deletion.when.earliest_ns)
+                for one in moving
+                if one.deletion is not None
+                and (
+                    one.owner in make
+                    or (one.owner not in owners and self._replaced(one, one.deletion))
+                )
+                and not (surely and one.key in surely)
+            ]
+        else:
+            replaced = [
+                (key, owner, pod, deletion.when[0])
+                for key, pod, owner, deletion in moving
+                if deletion is not None
+            ]
         # Whoever is deleted first looks for a place first, and then by their keys; as the input mostly is.
         replaced.sort(key=itemgetter(0))
         gated = set[str]()
@@ -315,13 +326,16 @@ class World:
     def _fates(self, moving: Sequence[Moving]) -> dict[str, Fate]:
         found: dict[str, Fate] = {}
         sets: dict[OwnerKey, list[Moving]] = {}
-        alike = list(self._alike(moving))
-        # What alike pods share; None: each is found out for itself.
-        shared = {
-            token: self._shared(one) for token, one in dict(zip(alike, moving, strict=True)).items()
-        }
+        numbers: defaultdict[Hashable, int] = defaultdict(count().__next__)
+        alike = list(map(numbers.__getitem__, self._alike(moving)))
+        # By number what alike pods share; None: each is found out for itself.
+        shared = list(map(self._shared, dict(zip(alike, moving, strict=True)).values()))
+        known_of = map(shared.__getitem__, alike)
         fate = partial(tuple.__new__, Fate)
-        for one, known in zip(moving, map(shared.__getitem__, alike), strict=True):
+        if None not in shared:
+            fates = map(fate, map(add, moving, known_of))
+            return dict(zip([one.key for one in moving], fates, strict=True))
+        for one, known in zip(moving, known_of, strict=True):
             if known is not None:
                 found[one[0]] = fate(one + known)
             elif one.owner[1] == STATEFUL_SET:

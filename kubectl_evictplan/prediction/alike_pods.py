@@ -259,6 +259,16 @@ def _looks(snapshot: ClusterSnapshot, named: Collection[str]) -> Iterator[_Look]
     tainted = {node.name for node in snapshot.nodes if no_execute_taints(node.taints)}
     numbers: defaultdict[Hashable, int] = defaultdict(count().__next__)
     kinds = map(numbers.__getitem__, _kinds_of(snapshot.pods))
+    names = [pod.node_name for pod in snapshot.pods]
+    phases = {pod.phase for pod in snapshot.pods}
+    if (
+        not named
+        and phases.issubset(NOT_TERMINATED_PHASES)
+        and tainted.union(("",)).isdisjoint(names)
+    ):
+        # Mostly nothing tells pods apart but these.
+        yield from zip(names, kinds, strict=True)
+        return
     for alone, (pod, kind) in enumerate(zip(snapshot.pods, kinds, strict=True)):
         name = pod.node_name
         # Pod garbage collection looks at terminated ones in the order of their names.
@@ -291,14 +301,14 @@ def kind_of(pod: Pod) -> Hashable:
 
 
 def _kinds_of(pods: Sequence[Pod]) -> Iterator[Hashable]:
-    owners: dict[int, tuple[str | None, str]] = {}
-    for pod, look in zip(pods, map(_LOOK, pods), strict=True):
-        references = pod.owner_references
-        if (owner := owners.get(id(references))) is None:
-            owner = owners[id(references)] = _owner(pod)
-        # When a finalizer goes may depend on the Job, which its name alone does not tell.
-        who = (owner, pod.namespace) if pod.finalizers else owner[0]
-        yield id(pod.tolerations), who, look
+    references = [id(pod.owner_references) for pod in pods]
+    owners = {at: _owner(pod) for at, pod in dict(zip(references, pods, strict=True)).items()}
+    kinds = {at: owner[0] for at, owner in owners.items()}
+    whose: list[Hashable] = list(map(kinds.__getitem__, references))
+    # When a finalizer goes may depend on the Job, which its name alone does not tell.
+    for place in [place for place, pod in enumerate(pods) if pod.finalizers]:
+        whose[place] = owners[references[place]], pods[place].namespace
+    return zip([id(pod.tolerations) for pod in pods], whose, map(_LOOK, pods), strict=True)
 
 
 def _owner(pod: Pod) -> tuple[str | None, str]:

@@ -119,10 +119,11 @@ class _Rows:
     def of(self, kind: EvictedKind, offset_ns: int) -> document.Eviction:
         """What the rows of all pods of a kind on the node of that which was simulated have in common."""
         found = kind.found
+        # Pods of one fate share what is large as objects, which live as long as what was found.
         what = (
             kind.key.controller,
-            found.spans,
-            found.circumstances,
+            id(found.spans),
+            id(found.circumstances),
             found.certain,
             found.taint,
             found.toleration_index,
@@ -252,19 +253,23 @@ def with_nominal(
     found = dict(explored)
     ordinals: dict[tuple[str, str, str], int] = {}
     replacements = nominal.replacements()
+    make_key = tuple.__new__  # of tens of thousands
     for index, entry in enumerate(nominal.entries):
         if not isinstance(entry, PodDeleted) or entry.uid in replacements:
             continue
         name = (entry.pod, entry.uid, entry.controller)
         ordinal = ordinals[name] = ordinals.get(name, -1) + 1
-        key, at_ns = EvictionKey(*name, ordinal), entry.at_ns
+        key, at_ns = make_key(EvictionKey, (*name, ordinal)), entry.at_ns
         other = explored.get(key)
         if other is None and ordinal:
             continue  # of an object that was deleted before: it changes nothing any more
         if other is None:
             other = _found_by_no_other_run(at_ns)
         spans = other.spans
-        if not any(earliest_ns <= at_ns <= latest_ns for earliest_ns, latest_ns in spans):
+        for earliest_ns, latest_ns in spans:
+            if earliest_ns <= at_ns <= latest_ns:
+                break
+        else:
             spans = _stretched(other, at_ns, period_ns)
         found[key] = other.told_by((nominal, index), spans)
     return found

@@ -7,7 +7,7 @@ that only count in their zone (``ClusterSnapshot.bystanders``).
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Container, Hashable, Sequence
 from functools import cached_property
 
@@ -37,17 +37,16 @@ class PreparedCluster:
         self.nodes = {node.name: node for node in snapshot.nodes}
         self._given = configuration
         # Pods are told by their places in the snapshot.
-        self._on_node: dict[str, list[int]] = {}
+        self._on_node: dict[str, list[int]] = defaultdict(list)
+        for place, name in enumerate([pod.node_name for pod in snapshot.pods]):
+            self._on_node[name].append(place)
         # Terminated pods among them.
         self._ended: list[int] = []
-        on_node, ended = self._on_node, self._ended
-        for place, pod in enumerate(snapshot.pods):
-            if (there := on_node.get(pod.node_name)) is None:
-                on_node[pod.node_name] = [place]
-            else:
-                there.append(place)
-            if pod.phase not in NOT_TERMINATED_PHASES:
-                ended.append(place)
+        phases = [pod.phase for pod in snapshot.pods]
+        if not set(phases).issubset(NOT_TERMINATED_PHASES):
+            self._ended += [
+                place for place, phase in enumerate(phases) if phase not in NOT_TERMINATED_PHASES
+            ]
         self._moving = self._moving_nodes()
         self._zones = ZoneMembership(configuration)
         # By the node's name its zone, for every node that can do with counting.

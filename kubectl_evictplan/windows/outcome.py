@@ -74,13 +74,13 @@ class PossibleEviction(NamedTuple):
         entry = run[0].entries[run[1]]
         assert isinstance(entry, PodDeleted), "an eviction is told by its delete"
         decision = entry.taint, entry.toleration_index, entry.toleration_seconds
-        return PossibleEviction._make(
-            (spans, self.certain, entry.node, *decision, run, None, None, *self[9:])
-        )
+        found = spans, self.certain, entry.node, *decision, run, None, None, *self[9:]
+        return tuple.__new__(PossibleEviction, found)
 
     def on_node(self, node: str, until_queued: UntilQueued) -> PossibleEviction:
         """Return the same on another node: as ``_replace`` does it, for tens of thousands."""
-        return PossibleEviction._make((*self[:2], node, *self[3:7], until_queued, *self[8:]))
+        found = *self[:2], node, *self[3:7], until_queued, *self[8:]
+        return tuple.__new__(PossibleEviction, found)
 
 
 class CancelKey(NamedTuple):
