@@ -182,3 +182,12 @@ def test_what_the_first_tick_writes_twice_may_be_seen_as_one() -> None:
     prediction = predict(snapshot, make_scenario(events, horizon=120), configuration)
     (eviction,) = prediction.evictions
     assert [round(each.earliest_seconds) for each in eviction.windows] == [8, 33]
+
+
+def test_what_falls_silent_after_the_last_process_stopped_is_seen_by_no_tick() -> None:
+    events = [make_event(10, "controller-stop"), make_event(20, "kubelet-stop", "n1")]
+    snapshot = make_snapshot(["n1", "n2"], [make_pod("p", "n1")])
+    configuration = resolve_configuration(ControllerSettings("1.37.0"), ControlPlaneFlags())
+    prediction = predict(snapshot, make_scenario(events, horizon=120), configuration)
+    assert not prediction.evictions and not any(row.changes for row in prediction.nodes)
+    assert all(unknown.explored == "wholly" for unknown in prediction.inputs.coverage.unknowns)

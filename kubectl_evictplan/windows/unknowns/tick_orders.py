@@ -48,7 +48,8 @@ class _Sight(NamedTuple):
 
     def latest_ns(self, ticks_ns: Sequence[int]) -> int:
         """The latest instant of which that holds."""
-        return min(self.span[1], *ticks_ns[self.tick : self.tick + 1])
+        # No tick at all may come after it.
+        return min((self.span[1], *ticks_ns[self.tick : self.tick + 1]))
 
     def earliest_ns(self, ticks_ns: Sequence[int]) -> int:
         """The earliest one."""
