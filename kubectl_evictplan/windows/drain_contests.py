@@ -259,6 +259,8 @@ class Contests:
         places = () if task.replacement else self.asked_of(task.pod, turn)
         if self._firsts is None or len(places) != 1 or task.pod.deletion_timestamp_ns is not None:
             return task
+        if not self._counts(task.pod, turn):
+            return task
         held_ns = self._firsts.held_up_ns(task.pod, turn, places[0], by_ns)
         if held_ns is None:
             return task
@@ -287,12 +289,14 @@ class Contests:
             several = len(places) > 1
             if several and not self.may_pass(pod, turn):
                 return
-            held_up_ns = self._covered.held_up_ns(pod, guest=guest, alone=turn.known)
+            counts = guest or self._counts(pod, turn)
+            alone = turn.known or (turn.first_there and not counts)
+            held_up_ns = self._covered.held_up_ns(pod, guest=guest, alone=alone)
             evicted = plus(ARRIVAL, UNASKED, (0, held_up_ns))
             if several:
                 yield Task(pod, *evicted, None, through, there=False, goes=False, replacement=False)
                 return
-            if places and (guest or self._counts(pod, turn)):
+            if places and counts:
                 asking = self._progress.asking(places[0])
                 # Who is not Ready may be let go without counting.
                 at_ns = ARRIVAL[1] + GRANTED[1] + held_up_ns

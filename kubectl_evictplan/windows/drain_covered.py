@@ -191,17 +191,20 @@ class CoveredPods:
         return CLIENT_RETRY[1] * (1 if written else CLIENT_RETRIES)
 
     def _stays_met(self, place: int) -> bool:
-        """Whether nobody takes healthy pods from the budget but evictions, which leave it what it wants."""
+        """Whether nobody takes healthy pods from the budget but kubectl, as far as the input tells."""
         covered = self.of_budget(place)
-        bypassed = any(turn.options.disable_eviction for turn, _ in self.drained_of(place))
-        return (
-            not bypassed
-            and self.synced(place, covered) == self.world.budgets[place]
-            and all(map(self.has_node, covered))
-        )
+        as_told = self.synced(place, covered) == self.world.budgets[place]
+        return as_told and all(map(self.has_node, covered))
 
-    def lets_go(self, place: int, pod: Pod) -> bool:
-        """Whether the budget surely lets the pod go as soon as it is asked, because it does not count."""
+    def bypassing(self, place: int) -> Sequence[PlannedTurn]:
+        """Turns in which pods of the budget are deleted without asking it."""
+        return [turn for turn, _ in self.drained_of(place) if turn.options.disable_eviction]
+
+    def is_uncounted(self, place: int, pod: Pod) -> bool:
+        """Whether the budget lets the pod go because it does not count, unless somebody bypasses the budget before.
+
+        Evictions leave it what it wants.
+        """
         return (
             needs_no_disruption(pod, self.world.budgets[place], self._rules)
             and self.stays_met(place)
@@ -212,6 +215,10 @@ class CoveredPods:
             and not self.may_be_refused(pod)
             and not self.is_in_terminating_namespace(pod)
         )
+
+    def lets_go(self, place: int, pod: Pod) -> bool:
+        """Whether the budget lets the pod go as soon as it is asked, whenever that is."""
+        return self.is_uncounted(place, pod) and not self.bypassing(place)
 
     def is_settled(self, pod: Pod) -> bool:
         """Whether the pod stays as it is while nobody evicts it."""

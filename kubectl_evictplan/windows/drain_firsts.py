@@ -41,15 +41,17 @@ class FirstRequests:
 
         ``place``: its one budget, ``late_ns``: when kubectl begins with the node at the latest.
         """
+        by_itself_ns = late_ns + ARRIVAL[1] + GRANTED[1]
+        if pod.ready != "True":
+            return self._uncounted_ns(pod, turn, place, by_itself_ns)
         spare = self._progress.spare(place)
-        if spare is None or pod.ready != "True" or self._covered.may_be_refused(pod):
+        if spare is None or self._covered.may_be_refused(pod):
             return None
         if not turn.known and not self._rules.ignores_pending:
             # Whom somebody else has deleted a budget may keep there.
             return None
         begins = self._begins_of(place)
         own = sum(1 for one in begins if one[1] == turn.drain)
-        by_itself_ns = late_ns + ARRIVAL[1] + GRANTED[1]
         others = own - 1
         while others < spare:
             writes = (others + self._moving(place)) * self._progress.writes(place)
@@ -59,6 +61,19 @@ class FirstRequests:
                 return held_ns
             others = max(more, own - 1)
         return None
+
+    def _uncounted_ns(
+        self, pod: Pod, turn: PlannedTurn, place: int, by_itself_ns: int
+    ) -> int | None:
+        """The same of a pod that is not Ready: a budget that nobody bypasses before lets it go."""
+        covered = self._covered
+        alone = turn.known or turn.first_there
+        held_ns = covered.held_up_ns(pod, guest=False, alone=alone)
+        bypassed_ns = [self._begins[one.drain] for one in covered.bypassing(place)]
+        sure = self._progress.is_known and covered.is_uncounted(place, pod)
+        if not sure or any(begun_ns <= by_itself_ns + held_ns for begun_ns in bypassed_ns):
+            return None
+        return held_ns
 
     def _begins_of_takers(self, place: int) -> list[tuple[int, NodeDrain]]:
         """When each pod that may take a disruption is asked for at the earliest, and in which turn."""

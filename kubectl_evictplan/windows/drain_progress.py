@@ -61,7 +61,7 @@ class Progress:
         self._recoveries = recoveries
         self._tasks = [(turn, pod) for turn in plan.turns for pod in turn.everybody]
         # Who else may ask is known of all nodes.
-        self._known = all(turn.surely_found for turn in plan.turns)
+        self.is_known = all(turn.surely_found for turn in plan.turns)
         self._drains = plan.drains
         self._replaced_first = cache(self._let_go_first)
         self.spare = cache(self._spare)
@@ -122,7 +122,7 @@ class Progress:
 
     def _asking(self, place: int) -> Asking | None:
         """How long the budget keeps anybody waiting; None: perhaps for ever."""
-        return self._bounded(place) if self._known else None
+        return self._bounded(place) if self.is_known else None
 
     def first_open_ns(self, place: int, pod: Pod) -> int:
         """Before that offset the budget does not let the pod go."""
@@ -184,7 +184,7 @@ class Progress:
         facts = self._covered
         budget, covered = facts.world.budgets[place], facts.of_budget(place)
         if (
-            not self._known
+            not self.is_known
             or not facts.world.steady
             or budget.disrupted_pods
             or facts.synced(place, covered) != budget

@@ -62,13 +62,16 @@ class Rivals:
     def rows(self) -> Iterator[tuple[EvictionKey, RowBounds]]:
         """The first deletion of each pod by each controller, where there is a latest instant."""
         for (key, uid), (pod, rivals) in self._of_pod.items():
-            by_ns = _first_by_ns(rivals)
             for controller, own in _by_controller(rivals):
-                alone = len(own) == len(rivals)
-                latest_ns = by_ns if alone and by_ns is not None else _latest_ns(own, rivals)
-                if latest_ns is not None:
-                    certain = alone and by_ns is not None
-                    span = min(one.earliest_ns for one in own), latest_ns
+                by_ns = _first_by_ns(own)
+                # Nobody else comes before it is surely evicted.
+                others = (one for one in rivals if one.controller != controller)
+                certain = by_ns is not None and all(one.earliest_ns > by_ns for one in others)
+                latest_ns = by_ns if certain else _latest_ns(own, rivals)
+                earliest_ns = min(one.earliest_ns for one in own)
+                # Who comes when the object is surely gone deletes nobody.
+                if latest_ns is not None and earliest_ns <= latest_ns:
+                    span = earliest_ns, latest_ns
                     row = RowBounds(pod.node_name, (span,), certain, _gone(span, rivals), False)
                     yield EvictionKey(key, uid, controller, 0), row
 
@@ -78,9 +81,9 @@ class Rivals:
         for (key, uid), (_, rivals) in self._of_pod.items():
             for controller, own in _by_controller(rivals):
                 latest_ns = _latest_ns(own, rivals)
-                if len(own) > 1 and latest_ns is not None:
-                    second_ns = sorted(one.earliest_ns for one in own)[1]
-                    found[key, uid, controller] = second_ns, latest_ns
+                every_ns = sorted(one.earliest_ns for one in own)
+                if len(own) > 1 and latest_ns is not None and every_ns[1] <= latest_ns:
+                    found[key, uid, controller] = every_ns[1], latest_ns
         for key, rivals in self._of_name.items() if self._known else ():
             for controller, own in _by_controller(rivals):
                 latest_ns = _last_ns(own)

@@ -115,6 +115,21 @@ def test_who_does_not_count_is_replaced_and_opens_the_budget_for_all_that_ask() 
     assert 20.5 + ROUND < latest(bounds, "web-0") < 20.5 + 3 * ROUND
 
 
+def test_who_does_not_count_goes_at_once_if_nobody_bypasses_its_budget_before() -> None:
+    web = App("web", ["a1", "a1", "b2"], most=1, unready=[0], grace=1)
+    snapshot = drained_cluster(web)
+    bypassing = drain("a1", at=20, disable_eviction=True)
+    bounds = proven(snapshot, drain("a1", at=1), bypassing)
+    assert latest(bounds, "web-0") == 1.585
+    assert row(bounds, "web-0").certain
+    # It is gone when the other process comes, which deletes nobody then.
+    assert KUBECTL_DELETE not in [k.controller for k in bounds.rows if k.pod == "default/web-0"]
+    # The other one may wait until the other process deletes it.
+    assert latest(bounds, "web-1") > 20
+    at_once = drain("a1", at=1, disable_eviction=True)
+    assert latest(proven(snapshot, drain("a1", at=1), at_once), "web-0") > 1.585
+
+
 @pytest.mark.parametrize(
     "second",
     [
