@@ -78,15 +78,17 @@ def _orders(
 
     ``entered_again``: every tick puts another entry of a waiting node in line.
     """
+    several = len(groups) > 1
     leavers = [g for g in groups if any(name in line.leaving for line in lines for name in g)]
-    seen_late = stale and len(groups) > 1 and any(line.turning_unknown for line in lines)
+    seen_late = stale and several and any(line.turning_unknown for line in lines)
     waiting = frozenset[str]().union(*(line.waiting for line in lines if entered_again))
     again = [group for group in groups if not waiting.isdisjoint(group)]
-    untainted = []
-    if len(groups) > 1:
-        untainted = [g for g in groups if any(not line.untainted.isdisjoint(g) for line in lines)]
+    lost = frozenset[str]().union(*(line.untainted for line in lines if several))
+    untainted = [group for group in groups if not lost.isdisjoint(group)]
     operations = max(line.number_of_operations for line in lines)
-    return OrderInLine(leavers, operations, again, untainted, seen_late=seen_late).orders()
+    made_anew = several and any(line.is_made_anew for line in lines)
+    given = leavers, operations, again, untainted
+    return OrderInLine(*given, seen_late=seen_late, made_anew=made_anew).orders()
 
 
 class Tokens(msgspec.Struct, frozen=True):

@@ -137,6 +137,25 @@ class ZoneLine:
         return self._everybody(each.name for each in self.told if each.told is Told.MARK)
 
     @cached_property
+    def is_made_anew(self) -> bool:
+        """Whether a process makes it anew and puts nodes there that were in it before, with or without their taint."""
+        marked: set[str] = set()
+        before: set[str] = set()
+        for each in self.told:
+            if each.told is Told.CREATED:
+                before |= marked
+            elif each.told in (Told.STARTED, Told.STOPPED):
+                marked, before = set(), set()
+            elif each.told is Told.MARK and each.name in before:
+                return True
+            elif each.told is Told.MARK:
+                marked.add(each.name)
+            elif each.told in (Told.REACHABLE, Told.NODE_GONE):
+                marked.discard(each.name)
+                before.discard(each.name)
+        return False
+
+    @cached_property
     def untainted(self) -> frozenset[str]:
         """Nodes whose taint a person takes off; nobody knows whether it is there then."""
         return self._everybody(each.name for each in self.told if each.told is Told.UNTAINTED)

@@ -57,6 +57,18 @@ def test_lines_that_are_made_anew_are_waited_in_as_in_one(
     assert {each.latest_seconds for each in prediction.evictions} == {100}
 
 
+def test_whoever_joins_a_line_that_is_made_anew_may_always_come_after_those_who_have_their_taint() -> (
+    None
+):
+    world = excluded_and_silent(2, horizon=200, heartbeat=31)
+    early = make_event(5, "kubelet-stop", "n01", last_heartbeat=4)
+    late = make_event(40, "kubelet-stop", "n00", last_heartbeat=39)
+    scenario = make_scenario([early, late], horizon=200)
+    found = predict(world.snapshot, scenario, world.configuration).evictions
+    joins = next(each for each in found if each.pod == "p-n00")
+    assert joins.certainty == "possible" and joins.latest_seconds == 200
+
+
 def test_a_pass_may_swap_the_taint_of_a_node_that_is_in_line_again_before_a_tick_does() -> None:
     """The node is in the new line of the tick that writes Unknown; up to 1.33 the next tick decides on it."""
     world = excluded_and_silent(1, horizon=200, heartbeat=31)

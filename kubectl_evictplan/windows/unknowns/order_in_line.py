@@ -64,17 +64,20 @@ class OrderInLine(Unknown[Served]):
         untainted: Sequence[Collection[str]],
         *,
         seen_late: bool,
+        made_anew: bool,
     ) -> None:
         """``leavers``: groups of alike nodes of which some leave unserved; ``operations`` of one replay.
 
         ``seen_late``: a pass may waste its token on nodes that it still sees ready. ``again``: groups of which
         every tick puts another entry in line (1.19.0-8, 1.20.0-4), which comes before or after nodes that are new.
-        ``untainted``: groups that lose a taint to a person while others wait.
+        ``untainted``: groups that lose a taint to a person while others wait. ``made_anew``: ticks make the line anew, and each
+        time those who have their taint come again as well, before or after those who wait.
         """
         self._again = again
         self._untainted = untainted
         self._leavers = leavers
         self._seen_late = seen_late
+        self._made_anew = made_anew
         self._fits = (
             operations * max(len(leavers), len(again)) <= _OPERATIONS_MAX * _LAST_IN_LINE_MAX
         )
@@ -90,6 +93,9 @@ class OrderInLine(Unknown[Served]):
         once, and last once. So do those who lose their taints; where there are several groups of them, or other orders
         matter as well, not every combination is tried.
         """
+        if self._made_anew:
+            # Each line has an order of its own.
+            part = part._replace(missed=part.missed | {self.name})
         if self._seen_late:
             yield part._replace(order=_newest_first)
         several = len(self._again) if len(self._again) > 1 else 0
