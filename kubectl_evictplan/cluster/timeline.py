@@ -391,6 +391,8 @@ class Timeline(msgspec.Struct, eq=False):
 
     def replacements(self) -> dict[str, str]:
         """The owner ("namespace/Kind/name") of every pod that a controller made anew in this run, by the pod's uid."""
+        if PodCreated not in set(map(type, self.entries)):
+            return {}  # most runs have none
         created = (entry for entry in self.entries if isinstance(entry, PodCreated))
         return {entry.uid: entry.made_for for entry in created if entry.made_for}
 

@@ -10,6 +10,7 @@ The one hard thing of this program. Three steps:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
@@ -66,7 +67,8 @@ def explore(
     horizon_ns, result = scenario.end_ns, Exploration()
     if scenario.horizon_ns is not None:
         scenario = replace(scenario, horizon_ns=horizon_ns + _BEYOND_HORIZON_NS)
-    entries = sum(1 for entry in nominal.entries if not isinstance(entry, AboutPod))
+    numbers = Counter(map(type, nominal.entries))
+    entries = sum(number for kind, number in numbers.items() if not issubclass(kind, AboutPod))
     plan = pieces(snapshot, scenario, configuration, node_runs_max(entries))
     result.orphaned_entries = may_hold_orphaned_entries(snapshot, scenario, configuration)
     result.runs = 2 * len(plan)
