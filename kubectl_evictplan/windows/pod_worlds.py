@@ -16,7 +16,9 @@ from msgspec.structs import replace
 from kubectl_evictplan.cluster.timeline import Timeline
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
+from kubectl_evictplan.scenarios.actions.pods import DeletePods
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.playback import NodePlayback
 from kubectl_evictplan.simulation.simulate import simulate
@@ -84,3 +86,35 @@ class PodWorld(NamedTuple):
     def without_garbage_collection(self) -> PodWorld:
         """The world in which only taint eviction deletes pods."""
         return self._replace(configuration=replace(self.configuration, pod_gc_enabled=False))
+
+
+def pods_of(snapshot: ClusterSnapshot, scenario: Scenario) -> Iterator[Pod]:
+    """All pods there ever are."""
+    yield from snapshot.pods
+    yield from (event.pod for event in scenario.events if event.pod is not None)
+
+
+def exit_instants(snapshot: ClusterSnapshot, scenario: Scenario) -> dict[str, set[int]]:
+    """Offsets by which a pod on its way out is gone, by its key: by its deadline, or so long after its kubelet is back.
+
+    Of pods that people delete, or somebody did before the start.
+    """
+    found: dict[str, set[int]] = defaultdict(set)
+    for pod in snapshot.pods:
+        deadline_ns = pod.deletion_timestamp_ns
+        if deadline_ns is not None and deadline_ns > scenario.start_ns:
+            found[pod.key].add(deadline_ns - scenario.start_ns)
+    deletions = [event for event in scenario.events if isinstance(event, DeletePods)]
+    deleted = {key for event in deletions for key in event.pods}
+    deleted |= {pod.key for pod in snapshot.pods if pod.deletion_timestamp_ns is not None}
+    for pod in pods_of(snapshot, scenario) if deleted else ():
+        if pod.key in deleted:
+            since_ns = [event.at_ns for event in deletions if pod.key in event.pods]
+            since_ns += [e.at_ns for e in scenario.events if _is_back(e, pod.node_name)]
+            grace_ns = pod.termination_grace_period_seconds * SECOND_NS
+            found[pod.key].update(at_ns + grace_ns for at_ns in since_ns)
+    return found
+
+
+def _is_back(event: ScenarioEvent, node_name: str) -> bool:
+    return event.kubelets_up is True and node_name in event.nodes

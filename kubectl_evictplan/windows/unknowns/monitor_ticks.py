@@ -75,6 +75,14 @@ class TickMeetings:
             self._known[id(scenario)] = found
         return found[1]
 
+    def begin_instants(self, scenario: Scenario) -> set[int]:
+        """Offsets at which it matters to pods on which side of them a process begins."""
+        from kubectl_evictplan.windows.unknowns.begin_instants import (
+            begin_instants,  # rarely needed
+        )
+
+        return begin_instants(self._snapshot, scenario)
+
     def fixed_phase_ns(self, scenario: Scenario) -> int | None:
         """The phase of the first tick where it is known."""
         if self.configuration.monitor_phase_ns is not None:

@@ -30,7 +30,7 @@ def pieces(
     meetings = TickMeetings(snapshot, configuration)
     returns = KubeletReturns(configuration)
     # Where ticks of a new process fall follows from its start and from what they cost.
-    processes = ProcessStarts(configuration, meetings.instants)
+    processes = ProcessStarts(configuration, meetings.instants, meetings.begin_instants)
     ticks = (TickCost(meetings), processes, MonitorPhase(meetings))
     walk = ZoneWalk(snapshot, configuration)
     most = max(runs_max // 2, 1)

@@ -22,7 +22,7 @@ from kubectl_evictplan.kube.taints import OUT_OF_SERVICE
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint
 from kubectl_evictplan.simulation.playback import NodePlayback
 from kubectl_evictplan.simulation.running_timers import running_timer
-from kubectl_evictplan.windows.pod_worlds import PodWorld
+from kubectl_evictplan.windows.pod_worlds import PodWorld, exit_instants
 from kubectl_evictplan.windows.unknowns.unknown import Unknown, settled
 
 # What a loop of pod garbage collection may take at most.
@@ -184,6 +184,7 @@ class RunningTimers(Unknown[PodTiming]):
         for node in played:
             instants.update(node.served_ns)
             instants.update(at_ns for at_ns, _ in node.decisions)
+        instants.update(*exit_instants(world.snapshot, world.scenario).values())
         return RunningTimers(self._timers, instants)
 
     def settle(self, part: PodTiming, most: int) -> Iterator[PodTiming]:

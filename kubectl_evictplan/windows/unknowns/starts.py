@@ -94,9 +94,14 @@ class ProcessStarts(Unknown[Piece]):
         self,
         configuration: ControllerConfiguration,
         critical: Callable[[Scenario], Iterable[int]],
+        to_pods: Callable[[Scenario], Iterable[int]],
     ) -> None:
-        """``critical`` are a scenario's offsets at which it matters on which side of them the monitor ticks."""
+        """``critical`` are a scenario's offsets at which it matters on which side of them the monitor ticks.
+
+        ``to_pods``: those at which it matters to pods on which side of them a process begins.
+        """
         self._critical = critical
+        self._to_pods = to_pods
         self._period_ns = configuration.node_monitor_period_ns
         self._grace_period_ns = configuration.node_monitor_grace_period_ns
 
@@ -126,7 +131,9 @@ class ProcessStarts(Unknown[Piece]):
         """Where stretches begin, counted from the earliest instant of a start, and what that leaves out."""
         critical = self._critical(part.scenario)
         meetings = [at_ns - start.at_ns for start in starts for at_ns in critical]
-        sides, cuts = {0}, set[int]()
+        to_pods = self._to_pods(part.scenario)
+        sides = {0, *(at_ns - start.at_ns for start in starts for at_ns in to_pods)}
+        cuts = set[int]()
         for step_ns in {self._period_ns + grid.cost_ns for grid in (part.first, part.last)}:
             # A new process finds a node silent after the grace period, and queues it one tick later at the latest.
             silent_ns = -(-self._grace_period_ns // step_ns) * step_ns

@@ -41,6 +41,8 @@ class Process(NamedTuple):
     end_ns: int | None
     # It runs since long before the start: spans in which its first tick from the start on can come; () for all.
     phases: tuple[Span, ...] | None = None
+    # Sorted instants at which only the beginning itself matters, not its later ticks.
+    cuts: tuple[int, ...] = ()
 
 
 class TickSteps(NamedTuple):
@@ -138,6 +140,8 @@ def _tick(process: Process, span: Span, *, begins: bool) -> Tick:
 def _parts(process: Process, before: Sequence[Tick], span: Span, cuts: Sequence[int]) -> list[Span]:
     """The parts of a tick's span between cuts; of the first one after the start those that are known to be possible."""
     low_ns, high_ns = span
+    if process.cuts and not before:
+        cuts = sorted({*cuts, *process.cuts})
     inside = cuts[bisect_right(cuts, low_ns) : bisect_right(cuts, high_ns)]
     parts = [
         (since_ns, end_ns - 1) for since_ns, end_ns in pairwise((low_ns, *inside, high_ns + 1))

@@ -170,8 +170,13 @@ class TickOrders:
                     return None
                 found[-1] = found[-1]._replace(end_ns=event.at_ns)
             if event.manager_up:
-                found.append(Process((event.at_ns, event.latest_ns), None))
+                found.append(Process((event.at_ns, event.latest_ns), None, cuts=self._begin_cuts))
         return found or None
+
+    @cached_property
+    def _begin_cuts(self) -> tuple[int, ...]:
+        found = self._meetings.begin_instants(self._scenario) if self._starts_vary else ()
+        return tuple(sorted(found))
 
     # -- last renewals ----------------------------------------------------------------------------------
 
