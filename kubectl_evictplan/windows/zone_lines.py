@@ -1,4 +1,4 @@
-"""What the queue of one zone is told in one run, and which of its nodes are alike."""
+"""What the queue of one zone is told in one run, which of its nodes are alike, and who can change places."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ from typing import TypeVar
 
 from kubectl_evictplan.cluster.timeline import QueueOperation, Told
 from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, TRUE, UNKNOWN
-from kubectl_evictplan.windows.line_replay import NEVER_NS, InLine, Order, leaving_instants
+from kubectl_evictplan.windows.line_replay import (
+    NEVER_NS,
+    InLine,
+    LineHistory,
+    Order,
+    Wait,
+    leaving_instants,
+)
 
 # What makes a queue anew, or its process.
 _MADE_ANEW = (Told.CREATED, Told.STARTED, Told.STOPPED)
@@ -241,3 +248,41 @@ def _told_of_all(
         else:
             block = tuple(together)
             yield from (each._replace(name=name) for name in names for each in block)
+
+
+# -- who can change places in a replay ---------------------------------------------------------------
+
+
+def exchange_those_of_one_tick(history: LineHistory) -> None:
+    """First in, first out, and no order among the nodes that one tick puts in line."""
+    together: dict[int, list[Wait]] = {}
+    for wait in _staying(history):
+        together.setdefault(wait.eligible_ns, []).append(wait)
+    for waits in together.values():
+        _share(waits, max(wait.last_token for wait in waits))
+
+
+def _staying(history: LineHistory) -> Iterator[Wait]:
+    every = (wait for waits in history.waits.values() for wait in waits)
+    return (wait for wait in every if wait.leaves_ns == NEVER_NS)
+
+
+def exchange_those_who_stay(history: LineHistory) -> None:
+    """Nodes that never leave can change places while both wait: the order among them is free."""
+    staying = sorted(_staying(history), key=lambda wait: wait.first_token)
+    together: list[Wait] = []
+    last = -1
+    for wait in staying:
+        if together and wait.first_token > last:
+            _share(together, last)
+            together = []
+        together.append(wait)
+        last = max(last, wait.last_token)
+    _share(together, last)
+
+
+def _share(waits: list[Wait], last_token: int) -> None:
+    all_served = all(wait.served for wait in waits)
+    for wait in waits:
+        wait.last_token = last_token
+        wait.served = all_served

@@ -272,6 +272,22 @@ def test_whoever_loses_its_taint_to_a_person_took_a_token_only_if_it_was_served_
     assert windows["b"][-1][0][-1][1] == round(25 + 3 * LAG, 3)
 
 
+@pytest.mark.parametrize(("taken_off", "untried"), [(5.05, {"lag of passes"}), (6, set())])
+def test_where_the_lag_decides_whether_a_taint_stands_that_a_person_takes_off_there_is_more_between(
+    taken_off: float, untried: set[str]
+) -> None:
+    line = Line()
+    line.silent(5, "b")
+    line.tell(taken_off, Told.UNTAINTED, "b")
+    line.silent(10, "a")
+    line.tell(10, Told.MARK, "b")
+    zone = ZoneLine(line.told)
+    late = line.rules._replace(lag_ns=ns(LAG))
+    both = [(zone, line.rules), (zone, late)]
+    waits = wait_windows(both, LAGS_ONLY, 0, set(), Replays(Budget()))
+    assert waits["a"][0].missed == waits["b"][0].missed == untried
+
+
 def test_where_several_lose_their_taints_not_every_order_is_tried() -> None:
     line = Line()
     line.silent(5, "a", "b", "c")

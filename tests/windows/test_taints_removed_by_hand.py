@@ -72,10 +72,14 @@ def test_removed_after_the_eviction_it_changes_nothing_about_it() -> None:
 def test_removed_while_the_taint_may_still_be_to_come_it_may_or_may_not_delay_the_eviction() -> (
     None
 ):
-    """The taint comes between 43 and 48.2: removed at 46 it is there or not."""
-    found = evictions("1.29.6", removed(46))
-    assert found[0].earliest_seconds == pytest.approx(46 + TOLERATED_SECONDS, abs=0.1)
-    assert found[-1].latest_seconds >= 46 + 5 + TOLERATED_SECONDS
+    """The taint comes between 43 and 48.2: removed at 46 it is there or not, and by a pass that lags a little either."""
+    prediction = predicted("1.29.6", removed(46))
+    (found,) = prediction.evictions
+    assert found.certainty == "possible"
+    assert found.earliest_seconds <= 46 + TOLERATED_SECONDS
+    # Put on just before 46 it is put on again with the next token, ten seconds later.
+    assert found.latest_seconds >= 46 + 10 + 0.1 + TOLERATED_SECONDS
+    assert prediction.inputs.coverage.exact == 0
 
 
 def test_the_node_is_told_to_lose_the_taint_before_it_gets_it_again() -> None:
