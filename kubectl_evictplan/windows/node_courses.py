@@ -204,9 +204,10 @@ class NodeCourses:
 
     def _last_heartbeat(self, name: str, stretch: Stretch, index: int, event: StopKubelet) -> Span:
         if event.last_heartbeat_ns is not None:
-            # What it posts when it comes back is heard as well.
+            # What it posts when it comes back is heard as well, and an older Lease counts once more a tick later.
             low_ns, high_ns = (max(event.last_heartbeat_ns, at_ns) for at_ns in stretch.begins)
-            return low_ns, high_ns
+            is_older = event.last_heartbeat_ns < stretch.begins[1]
+            return low_ns, high_ns + (self.step_max_ns if is_older else 0)
         longest_ns = longest_renewal_ns(self._snapshot.leases.get(name))
         at_start = stretch.begins[0] == BEFORE_NS
         if at_start or stretch.begins[0] == stretch.begins[1]:

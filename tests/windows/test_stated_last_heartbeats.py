@@ -84,3 +84,21 @@ def test_a_kubelet_that_is_silent_renews_no_more_before_it_stops_again() -> None
     snapshot = make_snapshot(["n0"], renewed=-2)
     stops = [make_event(at, "kubelet-stop", "n0") for at in (5, 40)]
     assert last_heartbeat_window(snapshot, make_scenario(stops), 1, "n0") == (ns(-2), ns(-2))
+
+
+def test_bounds_hold_a_lease_older_than_the_return_which_counts_once_more_a_tick_later() -> None:
+    events = [
+        make_event(8, "kubelet-stop", "n0", last_heartbeat=8),
+        make_event(11, "kubelet-start", "n0"),
+        make_event(15, "kubelet-stop", "n0", last_heartbeat=8),
+    ]
+    given = make_snapshot(["n0", "n1"]), make_scenario(events, horizon=200), settled("1.29.6")
+    bounds = NodeCourses(*given, ns(5.02)).of("n0").stretches[-1].unknown
+    seen = [
+        entry.at_ns
+        for phase in range(5)
+        for entry in simulate(*given, Timing(monitor_phase_ns=ns(phase))).entries
+        if isinstance(entry, NodeBecameUnknown)
+    ]
+    assert bounds is not None and len(seen) == 5
+    assert bounds[0] <= min(seen) and max(seen) <= bounds[1]
