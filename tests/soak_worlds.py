@@ -97,6 +97,9 @@ class WorldClass(NamedTuple):
     flags: tuple[tuple[str, str], ...] = ()
     # The share of nodes that are Ready again since just before the start.
     back: float = 0.0
+    # The share of nodes with a taint of a person, and of pods that are on their way out.
+    tainted: float = 0.06
+    leaving: float = 0.04
 
 
 CLASSES: dict[str, WorldClass] = {
@@ -122,7 +125,19 @@ JUST_BACK = "just-back"
 CLASSES[JUST_BACK] = WorldClass((*_SILENCE, *_FLAPPING, "node-ready", "node-ready"), back=0.5)
 DRAINS = ("drains", "bounded-drains")
 _KINDS_AT_FIRST = (*(name for name in CLASSES if name != JUST_BACK), *DRAINS)
-KINDS = (*_KINDS_AT_FIRST, JUST_BACK)
+# Likewise: kube-controller-manager that stops for good, or begins while pods are on their way out and countdowns are cut
+# short; nodes that come back while their pods are in quarantine; taints taken off while others wait.
+GONE_AND_BACK = "gone-and-back"
+CLASSES[GONE_AND_BACK] = WorldClass(
+    (
+        *("kubelet-stop", "kubelet-stop", "kubelet-start", "node-ready"),
+        *("controller-stop", "restart-within", "node-again", "node-again", "pod-delete"),
+        *("taint", "untaint", "untaint-as-controller", "pod-create"),
+    ),
+    tainted=0.3,
+    leaving=0.3,
+)
+KINDS = (*_KINDS_AT_FIRST, JUST_BACK, GONE_AND_BACK)
 
 
 class SoakWorld(NamedTuple):
@@ -136,6 +151,8 @@ def kind_of(seed: int) -> str:
     """The class of the world of a seed."""
     if random.Random(f"just back {seed}").random() < 1 / 16:
         return JUST_BACK
+    if random.Random(f"gone and back {seed}").random() < 1 / 16:
+        return GONE_AND_BACK
     return random.Random(f"kind {seed}").choice(_KINDS_AT_FIRST)
 
 
@@ -159,24 +176,26 @@ class _Cluster:
     grace: float
     # What shows of ticks before the start is on one grid.
     phase: float
+    kind: WorldClass
     nodes: list[Node] = field(default_factory=list)
     leases: list[Lease] = field(default_factory=list)
     pods: list[Pod] = field(default_factory=list)
     up: set[str] = field(default_factory=set)
 
-    def add_node(self, name: str, zone: str, down: float) -> None:
-        """A node that is fine, or with the chance ``down`` one that is not."""
+    def add_node(self, name: str, zone: str) -> None:
+        """A node that is fine, or one that is not."""
         labels = {EXCLUDE_LABEL: "true"} if self.rng.random() < 0.08 else {}
-        if self.rng.random() < down:
+        if self.rng.random() < self.kind.down:
             self._add_down(name, zone, labels)
             return
-        taints = ("A=x:NoExecute",) if self.rng.random() < 0.06 else ()
+        taints = ("A=x:NoExecute",) if self.rng.random() < self.kind.tainted else ()
         self.nodes.append(make_node(name, zone=zone, labels=labels, taints=taints))
         self.leases.append(self._fresh(name))
         self.up.add(name)
 
-    def let_come_back(self, share: float) -> None:
-        """Of the nodes that are fine, this share was not until just before the start."""
+    def let_come_back(self) -> None:
+        """Of the nodes that are fine, some were not until just before the start."""
+        share = self.kind.back
         if not share:
             return
         for place, node in enumerate(self.nodes):
@@ -231,7 +250,7 @@ class _Cluster:
                 tolerations=tuple(draw_tolerations(rng, seconds)),
                 grace_seconds=rng.choice((0, 1, 5, 30)),
                 created=-float(rng.randint(60, 5000)),
-                deleted=-float(rng.randint(0, 20)) if rng.random() < 0.04 else None,
+                deleted=-float(rng.randint(0, 20)) if rng.random() < self.kind.leaving else None,
                 finalizers=("example.com/held",) if rng.random() < 0.04 else (),
                 phase=rng.choice(("Running",) * 8 + ("Succeeded", "Pending")),
                 owner=rng.choice(("", "ReplicaSet/a", "DaemonSet/d", "StatefulSet/s")),
@@ -291,10 +310,10 @@ def _draw(rng: random.Random, kind: WorldClass, *, alone: bool) -> World:
     plain = resolve_configuration(settings, ControlPlaneFlags())
     period = plain.node_monitor_period_ns / SECOND_NS
     grace = plain.node_monitor_grace_period_ns / SECOND_NS
-    cluster = _Cluster(rng, pace.lease_seconds, period, grace, period * rng.random())
+    cluster = _Cluster(rng, pace.lease_seconds, period, grace, period * rng.random(), kind)
     for name in names:
-        cluster.add_node(name, rng.choice(zones), kind.down)
-    cluster.let_come_back(kind.back)
+        cluster.add_node(name, rng.choice(zones))
+    cluster.let_come_back()
     for index in range(rng.randint(1, 7)):
         cluster.add_pod(f"p{index}", pace.seconds, names)
     snapshot = make_snapshot(cluster.nodes, cluster.pods, leases=cluster.leases)

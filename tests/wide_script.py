@@ -92,6 +92,18 @@ class WideScript(Script):
             self.now = round(self.now + within, 3)
             self.since.update(dict.fromkeys(chosen, self.now))
 
+    def controller_stop(self) -> None:
+        self.events.append(make_event(self.now, "controller-stop"))
+
+    def node_again(self) -> None:
+        """A node goes, and is back while its pods are in quarantine, or (up to 1.16) wait for the next loop."""
+        self.node_delete()
+        if self.gone:
+            away = self.rng.choice((self.rng.uniform(0, 20), self.rng.uniform(40, 80)))
+            self.now = round(self.now + away, 3)
+            if self.now < self.horizon:
+                self.node_create()
+
     def restart(self) -> None:
         if sum(event.manager_up is True for event in self.events) < 2:
             super().restart()
