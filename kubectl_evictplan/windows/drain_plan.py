@@ -19,12 +19,12 @@ from kubectl_evictplan.kube.objects import Node, Pod
 from kubectl_evictplan.scenarios.actions.drain import Drain, drains_among
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.drain_parts import known_daemon_sets
+from kubectl_evictplan.windows.deleted_by_others import is_steady
 from kubectl_evictplan.windows.drain_instants import NodeDrain
 from kubectl_evictplan.windows.drain_world import (
     DrainWorld,
     active_anywhere,
     active_pods,
-    is_steady,
     orphans,
     short_owners,
 )
@@ -115,8 +115,9 @@ class DrainPlan:
         event = self.drains[process]
         name = event.nodes[place]
         pods, options = self._pods.get(name, ()), event.options
+        grace_ns = self._world.configuration.node_monitor_grace_period_ns
         listed = name in self._nodes and is_steady(
-            self._nodes[name], self._world.snapshot, self._scenario
+            self._nodes[name], self._world.snapshot, self._scenario, grace_ns
         )
         refused, evicted = self._found(
             [p for p in pods if p.deletion_timestamp_ns is None], options
@@ -191,13 +192,17 @@ class DrainPlan:
         early = self._may_be_first(process) if not node.unschedulable else ()
         event = self.drains[process]
         calm = event.latest_ns + _cordoning_ns(event) < self.calm_ns
+        # To a later node kubectl may come when something else has happened: a cordon keeps most away by then.
+        long_calm = calm and (not event.nodes.index(name) or self.calm_ns >= HORIZON_DEFAULT_MAX_NS)
         labels: dict[tuple[str, str, str], list[Mapping[str, str]]] = {}
         for pod in world.snapshot.pods:
             owner = owner_key(pod)
             if owner is None or owner[0] not in REPLACED:
                 continue
             missing = owner in self.refilled or not pod.node_name
-            if not missing and (pod.node_name == name or (calm and not self._times[pod.node_name])):
+            stays = long_calm or (calm and not lets_in(cordoned, pod))
+            stays = pod.node_name == name or (stays and not self._times[pod.node_name])
+            if stays and not missing:
                 continue
             at_once = missing or not calm or pod.node_name in early
             uncordoned = at_once and not node.unschedulable

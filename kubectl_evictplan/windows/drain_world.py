@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns
 from kubectl_evictplan.cluster.placement import Elsewhere, left_over, pods_by_node
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.replication import (
@@ -25,11 +24,14 @@ from kubectl_evictplan.controllers.replication import (
 )
 from kubectl_evictplan.kube.budgets import BudgetIndex
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod, PodDisruptionBudget, Workload
-from kubectl_evictplan.kube.taints import no_execute_taints
-from kubectl_evictplan.scenarios.actions.drain import Drain
-from kubectl_evictplan.scenarios.actions.nodes import Cordon
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
+from kubectl_evictplan.windows.deleted_by_others import (
+    DeletedByOthers,
+    deleted_by_others,
+    is_of_drains_or_pods,
+    is_steady,
+)
 
 _BUDGET = "PodDisruptionBudget"
 
@@ -37,7 +39,7 @@ _BUDGET = "PodDisruptionBudget"
 class DrainWorld(NamedTuple):
     """What is simulated. ``quiet``: nothing but drains and what follows from them happens, not even to pods of nodes that are gone.
 
-    ``steady``: every node is healthy at the start.
+    ``steady``: every node is healthy at the start. ``deleted``: who may be deleted by somebody else than kubectl.
     ``budgets_denied``: budgets could not be read, ``budgets_listed``: the input has any.
     """
 
@@ -46,6 +48,7 @@ class DrainWorld(NamedTuple):
     budgets: tuple[PodDisruptionBudget, ...]
     quiet: bool
     steady: bool
+    deleted: DeletedByOthers
     budgets_denied: bool
     budgets_listed: bool
 
@@ -57,15 +60,13 @@ def drain_world(
     drained = frozenset(drained_nodes(scenario))
     if snapshot.left_out is None:
         snapshot = replace(snapshot, left_out={})
-    pods = coupled_pods(snapshot, drained)
-    named = {key for event in scenario.events for key in event.pods}
+    grace_ns = configuration.node_monitor_grace_period_ns
+    unsteady = {n.name for n in snapshot.nodes if not is_steady(n, snapshot, scenario, grace_ns)}
+    deleted = deleted_by_others(scenario, unsteady)
+    pods = coupled_pods(snapshot, drained, deleted)
     keys = {pod.key for pod in pods}
-    steady = all(is_steady(node, snapshot, scenario) for node in snapshot.nodes)
     homeless = bool(orphans(snapshot, pods))
-    quiet = steady and not homeless
-    quiet = quiet and all(
-        isinstance(event, Drain | Cordon) or event.pods_only for event in scenario.events
-    )
+    quiet = not unsteady and not homeless and all(map(is_of_drains_or_pods, scenario.events))
     if quiet:
         used = {pod.node_name for pod in pods} | {
             name for event in scenario.events for name in event.touched_nodes
@@ -84,7 +85,7 @@ def drain_world(
     kept = tuple(
         pod
         for pod in snapshot.pods
-        if pod.key in keys or pod.key in named or (not quiet and pod.node_name in drained)
+        if pod.key in keys or pod.key in deleted.pods or (not quiet and pod.node_name in drained)
     )
     world = replace(
         snapshot,
@@ -99,7 +100,8 @@ def drain_world(
         configuration,
         budgets,
         quiet,
-        steady,
+        not unsteady,
+        deleted,
         budgets_denied=_BUDGET in snapshot.denied,
         budgets_listed=_BUDGET in snapshot.kinds_seen or bool(snapshot.budgets),
     )
@@ -134,9 +136,14 @@ def left_out(
     }
 
 
-def coupled_pods(snapshot: ClusterSnapshot, drained: frozenset[str]) -> list[Pod]:
-    """Pods of the nodes and those that may come there, those under budgets of these or of what may replace them, and those of the same StatefulSets."""
-    coming = _that_may_come(snapshot, drained)
+def coupled_pods(
+    snapshot: ClusterSnapshot, drained: frozenset[str], deleted: DeletedByOthers
+) -> list[Pod]:
+    """Pods of the nodes and those that may come there, those under budgets of these or of what may replace them, and those of the same StatefulSets.
+
+    ``deleted``: who is made anew because somebody else deletes it.
+    """
+    coming = _that_may_come(snapshot, drained, deleted)
     own = [pod for pod in snapshot.pods if pod.node_name in drained or pod.key in coming]
     index = BudgetIndex(snapshot.budgets)
     unlike = _unlike_siblings(snapshot, own)
@@ -225,7 +232,9 @@ def short_owners(snapshot: ClusterSnapshot) -> dict[tuple[str, str, str], int]:
     return {**missing_pods(snapshot), **short}
 
 
-def _that_may_come(snapshot: ClusterSnapshot, drained: Collection[str]) -> set[str]:
+def _that_may_come(
+    snapshot: ClusterSnapshot, drained: Collection[str], deleted: DeletedByOthers
+) -> set[str]:
     """Keys of pods that a drained node has room for before it is cordoned: unbound ones, and those that are made anew or are like them."""
     waiting = [pod for pod in snapshot.pods if not pod.node_name and not pod.finished]
     lost = [
@@ -235,8 +244,12 @@ def _that_may_come(snapshot: ClusterSnapshot, drained: Collection[str]) -> set[s
     ]
     short = short_owners(snapshot)
     lost += [pod for pod in snapshot.pods if short and owner_key(pod) in short]
+    lost += deleted.among(pod for pod in snapshot.pods if pod.node_name not in drained)
     if not waiting and not lost:
         return set()
+    if not deleted.changed.isdisjoint(drained):
+        # What lets them in then is not known.
+        return {pod.key for pod in (*waiting, *lost)}
     there = Elsewhere((node for node in snapshot.nodes if node.name in drained), snapshot.pods)
     return {pod.key for pod in (*waiting, *lost) if there.takes(pod)}
 
@@ -267,19 +280,6 @@ def _budgets_of(snapshot: ClusterSnapshot, pods: Iterable[Pod]) -> tuple[PodDisr
     index = BudgetIndex(snapshot.budgets)
     places = {place for pod in pods for place in index.matching(pod)}
     return tuple(snapshot.budgets[place] for place in sorted(places))
-
-
-def is_steady(node: Node, snapshot: ClusterSnapshot, scenario: Scenario) -> bool:
-    """Whether the node's kubelet lives and nothing about the node evicts pods."""
-    ready = node.condition("Ready")
-    return (
-        ready is not None
-        and ready.status == "True"
-        and not no_execute_taints(node.taints)
-        and is_up_at_start(
-            node, snapshot.leases.get(node.name), observed_at_ns(snapshot, scenario.start_ns)
-        )
-    )
 
 
 def _some_that_take_pods(

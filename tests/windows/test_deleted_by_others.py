@@ -1,0 +1,69 @@
+"""Replacements of pods that somebody else than kubectl deletes, which may land on the node that is drained."""
+
+from __future__ import annotations
+
+import pytest
+from drain_worlds import CONFIGURATION, READY, App, drain, drained_cluster, drains, proven
+from msgspec.structs import replace
+
+from builders import make_event, ns, tolerates
+from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Lease, Taint
+from kubectl_evictplan.prediction.document import CERTAIN
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.scenario import ScenarioEvent
+
+CLUSTER = drained_cluster(App("web", ["a1"]), nodes=["a1", "a2", "b1"])
+NOBODY_ELSE = make_event(1, "cordon", "b1")
+TAINTED = make_event(1, "taint", "a1", taint="B:NoExecute")
+
+
+def with_taint() -> ClusterSnapshot:
+    tainted = [replace(n, taints=(Taint("B", NO_EXECUTE),)) for n in CLUSTER.nodes[:1]]
+    return replace(CLUSTER, nodes=(*tainted, *CLUSTER.nodes[1:]))
+
+
+def with_slow_lease() -> ClusterSnapshot:
+    """A kubelet that renews every 250 s."""
+    slow = Lease("a1", renew_time_ns=CLUSTER.taken_at_ns, lease_duration_seconds=1000)
+    return replace(CLUSTER, leases={**CLUSTER.leases, "a1": slow})
+
+
+@pytest.mark.parametrize(
+    ("cluster", "event"),
+    [
+        (CLUSTER, TAINTED),
+        (CLUSTER, make_event(1, "kubelet-stop", "a1")),
+        (CLUSTER, make_event(1, "node-delete", "a1")),
+        (CLUSTER, make_event(1, "pod-delete", pods=("default/web-0",))),
+        (with_taint(), NOBODY_ELSE),
+        (with_slow_lease(), NOBODY_ELSE),
+    ],
+)
+def test_a_drain_may_meet_the_replacement_of_a_pod_that_anybody_else_may_delete_however_early(
+    cluster: ClusterSnapshot, event: ScenarioEvent
+) -> None:
+    assert proven(CLUSTER, NOBODY_ELSE, drain("a2", at=900)).exit_codes == {0: {0}}
+    bounds = proven(cluster, event, drain("a2", at=900))
+    assert (bounds.exit_codes, bounds.turns, bounds.complete) == ({}, {}, False)
+
+
+def test_whoever_tolerates_cordons_may_come_while_kubectl_is_at_a_node_before() -> None:
+    hardy = [
+        replace(pod, tolerations=(tolerates("node.kubernetes.io/unschedulable", effect=""),))
+        for pod in CLUSTER.pods
+    ]
+    cluster, later = replace(CLUSTER, pods=tuple(hardy)), TAINTED.moved_to(ns(4))
+    assert proven(cluster, drain("a2", at=1), later).exit_codes == {0: {0}}
+    assert proven(CLUSTER, drain("b1", "a2", at=1), later).exit_codes == {0: {0}}
+    assert proven(cluster, drain("b1", "a2", at=1), later).exit_codes == {}
+
+
+def test_a_replacement_that_another_controller_makes_needed_is_told_to_be_drained_perhaps() -> None:
+    found = predict(CLUSTER, drains(TAINTED, drain("a2", at=5)), CONFIGURATION, assume_ready=READY)
+    (report,) = found.drains
+    assert (report.exit_code, report.end_reason) == (None, None)
+    assert report.end_latest_seconds is not None
+    assert report.end_latest_seconds > 5 + 30
+    assert "replacement-may-be-drained" in {one.code for one in found.warnings}
+    (row,) = found.evictions
+    assert (row.key, row.certainty) == ("default/web-0", CERTAIN)
