@@ -367,7 +367,10 @@ def _spans_of_token(
     slack_ns = spread.of_token(token)
     instants = sorted(replay.tokens.at_ns[token] for replay in own)
     several = [r.tokens.at_ns[token] for r in replays if token < len(r.tokens.at_ns)]
-    lags_ns = spread.lags_ns(token) if max(several) - min(several) > slack_ns else 0
+    # Whether a late view wastes a token depends on the lag of one pass; all the others have lags of their own.
+    varies = any(token >= len(each.tokens.at_ns) and each.all_served for each in replays)
+    varies = varies or max(several) - min(several) > slack_ns
+    lags_ns = spread.lags_ns(token) if varies else 0
     since_ns = min(replay.eligible_ns for replay in own)
     until_ns = min(max(replay.useless_ns for replay in own) - 1, spread.end_ns)
     for low_ns, high_ns in merge_spans(((at_ns, at_ns) for at_ns in instants), slack_ns):
