@@ -188,6 +188,12 @@ def _note_waits(result: Exploration, run: PieceRun) -> PieceRun:
         if names:
             result.waiting.setdefault(zone, set()).update(names)
             result.services.setdefault(zone, []).extend(run.services[zone])
+            lines = [end.lines[zone] for end in (run.first, run.last) if zone in end.lines]
+            more = len(names & frozenset[str]().union(*(x.tainted_without_token for x in lines)))
+            if more:
+                # Nobody has to serve them: they may be tainted beside all that tokens taint.
+                of_all = ((0,) * more + services for services in run.services[zone])
+                result.services[zone] += [services[: len(names)] for services in of_all]
     return run
 
 

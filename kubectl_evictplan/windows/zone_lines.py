@@ -163,6 +163,12 @@ class ZoneLine:
         return False
 
     @cached_property
+    def tainted_without_token(self) -> frozenset[str]:
+        """Nodes that have a taint before they wait, or whose taint a tick exchanges for another."""
+        kinds = Told.SWAPPED, Told.TAINTED_BEFORE
+        return self._everybody(each.name for each in self.told if each.told in kinds)
+
+    @cached_property
     def untainted(self) -> frozenset[str]:
         """Nodes whose taint a person takes off; nobody knows whether it is there then."""
         return self._everybody(each.name for each in self.told if each.told is Told.UNTAINTED)

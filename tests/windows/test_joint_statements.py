@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from builders import make_event, make_node, make_scenario, make_snapshot, ns
+from builders import make_event, make_node, make_scenario, make_snapshot, make_taint, ns
 from kubectl_evictplan.cluster.timeline import POD_GC, TAINT_EVICTION
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.prediction.alike_pods import AlikePods
@@ -130,3 +130,20 @@ def test_a_prediction_knows_what_nodes_wait_for() -> None:
         prediction = predict(snapshot, make_scenario(stopped, horizon=49), configuration)
         said[manager] = {joint.what for joint in prediction.joint}
     assert said == {"true": {"nodes tainted"}, "false": set()}
+
+
+def test_a_node_whose_taint_is_exchanged_for_another_is_tainted_beside_those_that_take_tokens() -> (
+    None
+):
+    # Of zone b n0 has not-ready, which the tick exchanges once the kubelet is silent; n1 takes the token.
+    not_ready = make_taint("node.kubernetes.io/not-ready:NoExecute", added=-5)
+    failed = make_node("n0", zone="b", ready="False", heartbeat=-60, taints=[not_ready])
+    snapshot = make_snapshot([failed, make_node("n1", zone="b"), make_node("n2", zone="a")])
+    configuration = resolve_configuration(ControllerSettings("1.29.6"), snapshot.control_plane)
+    events = [
+        make_event(5, "kubelet-stop", ["n0", "n1"], last_heartbeat=5),
+        make_event(60, "kubelet-stop", "n2", last_heartbeat=60),
+    ]
+    prediction = predict(snapshot, make_scenario(events, horizon=400), configuration)
+    of_zone = [(each.least, each.most, each.of) for each in prediction.joint if "/b" in each.scope]
+    assert of_zone == [(1, 2, 2)]
