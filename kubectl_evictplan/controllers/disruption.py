@@ -44,8 +44,10 @@ class OwnerScales:
             return Unscaled.UNKNOWN
         for above in found.owner_references:
             if above.controller and above.kind == "Deployment":
-                found = self._workloads.get(("Deployment", namespace, above.name), found)
-        return Scale(found.uid or found.name, found.replicas or 0)
+                found = self._workloads.get(("Deployment", namespace, above.name))
+        if found is None or found.replicas is None:
+            return Unscaled.UNKNOWN
+        return Scale(found.uid or found.name, found.replicas)
 
 
 class DisruptionController:

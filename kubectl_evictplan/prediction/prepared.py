@@ -103,11 +103,12 @@ class PreparedCluster:
             keys.add(explain)
         if drained := drained_nodes(scenario):
             from kubectl_evictplan.windows.deleted_by_others import deleted_by_others
-            from kubectl_evictplan.windows.drain_world import coupled_pods
+            from kubectl_evictplan.windows.drain_world import coupled_pods, of_unknown_owners
 
             whole = replace(self.snapshot, left_out={})
             deleted = deleted_by_others(scenario, self._moving)
             keys.update(pod.key for pod in coupled_pods(whole, frozenset(drained), deleted))
+            keys.update(pod.key for pod in of_unknown_owners(whole))
         places = set(self._always)
         if self.too_many_terminated(scenario):
             places.update(self._ended)

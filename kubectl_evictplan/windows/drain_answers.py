@@ -103,9 +103,18 @@ class DrainAnswers:
 
     @property
     def sampled_nodes(self) -> frozenset[str]:
-        """Drained nodes of which drawn runs alone tell when kubectl comes or is through, whether or not it evicts anybody."""
+        """Drained nodes of which drawn runs alone tell when kubectl comes or is through, whether or not it evicts anybody.
+
+        And those of pods that it may evict although no run shows it.
+        """
         known = self._bounds.turns.keys() | self._bounds.never_begun
-        return frozenset(drain.node for drain in self._gathered.outcomes.keys() - known)
+        shown = self._gathered.evictions.keys() | self._bounds.rows.keys()
+        return frozenset(
+            (
+                *(drain.node for drain in self._gathered.outcomes.keys() - known),
+                *(node for key, node in self._bounds.unbounded.items() if key not in shown),
+            )
+        )
 
     def classes(self, controller: str) -> Iterator[tuple[Sequence[Pod], list[Within | None]]]:
         """For each class of exchangeable pods the window of its n-th eviction, where that is proven."""

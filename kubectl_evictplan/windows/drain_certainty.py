@@ -72,16 +72,18 @@ class SureDrains:
             # Another process may have taken away the reason.
             return DrainEnd.REFUSED if turn.known else None
         if turn.options.timeout_ns:
-            nobody = not turn.pods and not turn.guests and not turn.leaving
+            nobody = not turn.pods and not turn.guests and not turn.leaving and not turn.strangers
             return DrainEnd.DRAINED if nobody else None
         ends = [self._end_of(pod, turn) for pod in turn.pods]
         for pod, end in zip(turn.pods, ends, strict=True):
-            if end is DrainEnd.DRAINED and turn.sole_controller:
+            # A pod that nobody knows may keep its place for ever.
+            comes = not (turn.strangers and turn.options.parallel)
+            if end is DrainEnd.DRAINED and turn.sole_controller and comes:
                 self.evicted.add(EvictionKey(pod.key, pod.uid, turn.controller, 0))
         guests = [self._end_of(pod, turn) for pod in turn.guests]
         skipped = turn.options.skipped_after_ns is not None
         gone = skipped or not any(lasting_finalizers(pod) for pod in (*turn.pods, *turn.guests))
-        gone = gone and all(self._ends(leaving) for leaving in turn.leaving)
+        gone = gone and all(self._ends(leaving) for leaving in turn.leaving) and not turn.strangers
         if None in ends or not gone or any(end is not DrainEnd.DRAINED for end in guests):
             return None
         return DrainEnd.ERROR if DrainEnd.ERROR in ends else DrainEnd.DRAINED

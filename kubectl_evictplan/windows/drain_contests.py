@@ -149,7 +149,7 @@ class Contests:
         guests = [pod for pod in guests if self._is_an_error(pod, turn)]
         held = [pod for pod in turn.pods if self._is_held(pod, turn)]
         latest_ns = _through(tasks, len(failing) + len(guests), one_by_one=one_by_one)
-        if refusable:
+        if refusable or turn.strangers:
             # With an answer that kubectl takes for an end, or repeats.
             latest_ns = None
         if one_by_one:
@@ -161,7 +161,7 @@ class Contests:
         fails = turn.known and any(not self.may_pass(pod, turn) for pod in failing)
         reasons: set[DrainEnd | None] = {DrainEnd.ERROR} if fails else {DrainEnd.DRAINED}
         negative = any(self.may_fail(one.pod, turn) for one in tasks)
-        if failing or guests or refusable or negative:
+        if failing or guests or refusable or negative or turn.strangers:
             reasons.add(DrainEnd.ERROR)
         if latest_ns is None:
             reasons.add(None)
@@ -196,6 +196,9 @@ class Contests:
         asked_ns = timeout_ns + _HELD_UP_NS + GRANTED[1] + self._client_retries_ns(turn)
         held_up_ns = max((one.held_up_ns for one in found.tasks), default=0)
         begun_ns = 0
+        if turn.options.disable_eviction and turn.strangers:
+            # How many it deletes before it begins to wait is not known.
+            return found._replace(reasons=found.reasons | {DrainEnd.TIMEOUT})
         if turn.options.disable_eviction:
             # It deletes all pods, and only then begins to wait.
             begun_ns = (1 + len(found.tasks)) * takes(Latency.NEXT_DELETE)[1]

@@ -36,8 +36,8 @@ class CoveredPods:
 
     ``drained`` are all pods that some process may evict, those that may come to its nodes too;
     ``drained_keys`` are their keys. ``unsure`` are owners,
-    as (kind, namespace, name), of which a pod is made at the start, unless something nobody sees keeps them from it, and those
-    that have more pods than they want: which of them they take back is not played.
+    as (kind, namespace, name), of which a pod is made at the start, unless something nobody sees keeps them from it, and ``overfull``
+    ones, that have more pods than they want, as far as that is known: which of them they take back is not played.
     """
 
     def __init__(
@@ -47,8 +47,8 @@ class CoveredPods:
         self._start_ns = plan.start_ns
         self.world = world
         self.ready = ready
-        self._refilled, self.overfull = plan.refilled, plan.overfull
-        self.unsure = {*plan.short, *plan.overfull}
+        self._refilled, self.overfull = plan.refilled, {*plan.overfull, *plan.unknown}
+        self.unsure = {*plan.short, *self.overfull}
         self._index = BudgetIndex(world.budgets)
         self._scales = OwnerScales(world.snapshot.workloads)
         self._nodes = {node.name for node in world.snapshot.nodes}
@@ -194,6 +194,7 @@ class CoveredPods:
         """Whether nobody takes healthy pods from the budget but kubectl, as far as the input tells."""
         covered = self.of_budget(place)
         as_told = self.synced(place, covered) == self.world.budgets[place]
+        as_told = as_told and not any(owner_key(pod) in self.overfull for pod in covered)
         return as_told and all(map(self.has_node, covered))
 
     def bypassing(self, place: int) -> Sequence[PlannedTurn]:

@@ -16,6 +16,7 @@ from kubectl_evictplan.engine.drain_timing import Latency, range_ns
 from kubectl_evictplan.kube.drain_filters import Decision, DrainOptions, filter_pods
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import Node, Pod
+from kubectl_evictplan.kube.owners import terminating_namespaces
 from kubectl_evictplan.scenarios.actions.drain import Drain, drains_among
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.drain_parts import known_daemon_sets
@@ -27,6 +28,7 @@ from kubectl_evictplan.windows.drain_world import (
     active_pods,
     orphans,
     short_owners,
+    unknown_owners,
 )
 
 # From the start of a process to the last of its cordons and its first eviction, at most, with 10 nodes a second.
@@ -51,7 +53,8 @@ class PlannedTurn(NamedTuple):
     before kubectl looks, and are evicted once more if not. ``refused``: kubectl evicts nobody. ``listed``: all
     that is certain, and the node's kubelet lives; ``known``: and no other process comes to the node. ``sole_controller``:
     nor in another way, ``others`` are the flags of those that do. ``calm_ns``: until then nothing else happens to the node or its pods.
-    ``first_there``: no other process begins before this one is at the node.
+    ``first_there``: no other process begins before this one is at the node. ``strangers``: pods that an owner makes of which
+    the input does not tell what it wants may be there as well.
     """
 
     drain: NodeDrain
@@ -66,6 +69,7 @@ class PlannedTurn(NamedTuple):
     others: tuple[DrainOptions, ...]
     calm_ns: int
     first_there: bool
+    strangers: bool
 
     @property
     def everybody(self) -> tuple[Pod, ...]:
@@ -99,6 +103,8 @@ class DrainPlan:
         self._daemon_sets = known_daemon_sets(world.snapshot)
         self.short, self.overfull = short_owners(world.snapshot), _overfull(world)
         # Owners of which a pod may be made at any time, because they lack one, or will soon.
+        # Owners that may have too few pods, or too many.
+        self.unknown = unknown_owners(world.snapshot)
         self.refilled = {*self.short, *_left_by_some(world)}
         self.refilled |= _owners_of(orphans(world.snapshot, world.snapshot.pods))
         # Until then nothing happens in the cluster but drains and what follows from them.
@@ -127,12 +133,14 @@ class DrainPlan:
         )
         listed = listed and (refused or not may_refuse)
         guests: tuple[Pod, ...] = ()
+        strangers: tuple[Pod, ...] = ()
         if listed:
             coming = [_made_anew(pod, name) for pod in self._guests(process, name)]
             may_refuse, guests = self._found(coming, options)
-            listed = refused or not may_refuse
+            perhaps_refuse, strangers = self._found(self._strangers(name), options)
+            listed = refused or not (may_refuse or perhaps_refuse)
         if refused:
-            evicted = guests = leaving = ()
+            evicted = guests = leaving = strangers = ()
         others = [one for one in self.drains if name in one.nodes]
         begun_ns = event.latest_ns + _cordoning_ns(event)
         return PlannedTurn(
@@ -148,6 +156,7 @@ class DrainPlan:
             tuple(one.options for one in others if one is not event),
             self._calm_ns(name),
             place == 0 and all(one is event or one.at_ns > begun_ns for one in others),
+            bool(strangers),
         )
 
     def _found(self, pods: Iterable[Pod], options: DrainOptions) -> tuple[bool, tuple[Pod, ...]]:
@@ -218,6 +227,13 @@ class DrainPlan:
                 other = owner[0] != STATEFUL_SET and pod.labels not in labels[owner]
                 if pod.finalizers or other:
                     yield pod
+
+    def _strangers(self, name: str) -> Iterator[Pod]:
+        """What owners that nobody knows may make on the node before kubectl looks at its pods."""
+        node, terminating = self._nodes[name], terminating_namespaces(self._world.snapshot)
+        for pod in self._world.strangers:
+            if pod.namespace not in terminating and lets_in(node, pod):
+                yield _made_anew(pod, name)
 
     def _may_be_first(self, process: int) -> set[str]:
         """Nodes of which another process may evict pods before this one has cordoned its own."""

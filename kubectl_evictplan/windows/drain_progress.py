@@ -84,6 +84,7 @@ class Progress:
             and seen
             and facts.keeps_its_wish(place)
             and facts.covers_whole_owners(place)
+            and not any(owner_key(pod) in facts.overfull for pod in facts.of_budget(place))
             and all(self._recoveries.is_sure(pod) for _, pod in facts.drained_of(place))
         )
 

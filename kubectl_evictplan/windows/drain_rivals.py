@@ -75,6 +75,14 @@ class Rivals:
                     row = RowBounds(pod.node_name, (span,), certain, _gone(span, rivals), False)
                     yield EvictionKey(key, uid, controller, 0), row
 
+    def unbounded(self) -> Iterator[tuple[EvictionKey, str]]:
+        """Deletions of which nobody knows by when they are, and of which node."""
+        bounded = {key for key, _ in self.rows()}
+        for (name, uid), (pod, rivals) in self._of_pod.items():
+            for controller, _ in _by_controller(rivals):
+                if (key := EvictionKey(name, uid, controller, 0)) not in bounded:
+                    yield key, pod.node_name
+
     def again(self) -> dict[tuple[str, str, str], Span]:
         """By (pod, uid, controller), where the controller deletes it more often than once; uid "": whoever was made in its stead."""
         found: dict[tuple[str, str, str], Span] = {}

@@ -138,6 +138,8 @@ class _Evicting:
             self._meet_guest(pod)
         for leaving in self._turn.leaving:
             self._meet_leaving(leaving)
+        if self._turn.strangers:
+            self._passings.append(None)
         exact = not asking and not self._turn.guests
         return TurnFates(
             self._pods,
@@ -325,7 +327,7 @@ def _unasked(pod: Pod, covered: CoveredPods) -> Range:
 
 def _deleted(turn: PlannedTurn) -> TurnFates:
     """``--disable-eviction``: one DELETE after another, then one loop that waits for all."""
-    if turn.guests or turn.leaving:
+    if turn.guests or turn.leaving or turn.strangers:
         return NOT_PROVEN
     fates: list[PodFate] = []
     at = AT_ONCE
@@ -358,7 +360,7 @@ def _some_at_a_time(turn: PlannedTurn, accounts: Accounts) -> TurnFates:
     ]
     ways = [_passing(pod, _unasked(pod, covered), turn.options) for pod in turn.pods]
     known = [one for one in ways if one is not None and one.reasons == _DRAINED]
-    if asks or turn.guests or turn.leaving or len(known) < len(ways):
+    if asks or turn.guests or turn.leaving or turn.strangers or len(known) < len(ways):
         return NOT_PROVEN
     if not known:
         return TurnFates([], [], {}, _NOTHING_TO_DO, whole=True, exact=True)

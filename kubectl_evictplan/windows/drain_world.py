@@ -34,13 +34,16 @@ from kubectl_evictplan.windows.deleted_by_others import (
 )
 
 _BUDGET = "PodDisruptionBudget"
+# Owners whose pods nobody counts: a DaemonSet's, and static ones.
+_ONE_PER_NODE = frozenset({"DaemonSet", "Node"})
 
 
 class DrainWorld(NamedTuple):
     """What is simulated. ``quiet``: nothing but drains and what follows from them happens, not even to pods of nodes that are gone.
 
     ``steady``: every node is healthy at the start. ``deleted``: who may be deleted by somebody else than kubectl.
-    ``budgets_denied``: budgets could not be read, ``budgets_listed``: the input has any.
+    ``budgets_denied``: budgets could not be read, ``budgets_listed``: the input has any. ``strangers`` are pods of the whole cluster of which
+    an owner that nobody knows may make more, each template's once.
     """
 
     snapshot: ClusterSnapshot
@@ -51,6 +54,7 @@ class DrainWorld(NamedTuple):
     deleted: DeletedByOthers
     budgets_denied: bool
     budgets_listed: bool
+    strangers: tuple[Pod, ...] = ()
 
 
 def drain_world(
@@ -104,6 +108,7 @@ def drain_world(
         deleted,
         budgets_denied=_BUDGET in snapshot.denied,
         budgets_listed=_BUDGET in snapshot.kinds_seen or bool(snapshot.budgets),
+        strangers=tuple(of_unknown_owners(snapshot)),
     )
 
 
@@ -204,6 +209,35 @@ def orphans(snapshot: ClusterSnapshot, pods: Iterable[Pod]) -> list[Pod]:
     """Those of the pods whose node is gone: pod garbage collection deletes them (``gcOrphaned``)."""
     names = {node.name for node in snapshot.nodes}
     return [pod for pod in pods if pod.node_name and pod.node_name not in names]
+
+
+def unknown_owners(snapshot: ClusterSnapshot) -> frozenset[tuple[str, str, str]]:
+    """Owners, as (kind, namespace, name), of which nobody knows how many pods they want: they may have too few or too many."""
+    return frozenset(key for pod in of_unknown_owners(snapshot) if (key := owner_key(pod)))
+
+
+def of_unknown_owners(snapshot: ClusterSnapshot) -> Iterator[Pod]:
+    """A pod of each template of such an owner; nothing is made in a namespace that is Terminating."""
+    known = {
+        (one.kind, one.namespace, one.name)
+        for one in snapshot.workloads
+        if one.replicas is not None
+    }
+    # Pods of one owner share their references, and those of one template what decides where they may run.
+    is_unknown: dict[tuple[str, int], bool] = {}
+    seen: set[object] = set()
+    for pod in snapshot.pods:
+        owner = pod.namespace, id(pod.owner_references)
+        unknown = is_unknown.get(owner)
+        if unknown is None:
+            key = owner_key(pod)
+            unknown = key is not None and key[0] not in _ONE_PER_NODE and key not in known
+            is_unknown[owner] = unknown
+        if unknown:
+            alike = (owner, id(pod.labels), id(pod.needs), id(pod.tolerations), pod.empty_dir)
+            if alike not in seen:
+                seen.add(alike)
+                yield pod
 
 
 def active_pods(snapshot: ClusterSnapshot) -> Counter[tuple[str, str, str] | None]:

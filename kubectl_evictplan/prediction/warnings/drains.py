@@ -140,9 +140,10 @@ def budget_allows_nothing(context: WarningContext) -> Statements:
     found = context.drains
     if found is None:
         return
-    from kubectl_evictplan.windows.drain_world import short_owners
+    from kubectl_evictplan.windows.drain_world import short_owners, unknown_owners
 
     budgets, missing = found.world.budgets, short_owners(found.world.snapshot)
+    unknown = unknown_owners(found.world.snapshot)
     covered: dict[int, list[str]] = {}
     index = BudgetIndex(budgets)
     for pod in _drained_pods(context):
@@ -158,6 +159,9 @@ def budget_allows_nothing(context: WarningContext) -> Statements:
             owners = {
                 owner_key(pod) for pod in found.world.snapshot.pods if place in index.matching(pod)
             }
+            if not owners.isdisjoint(unknown):
+                # They may make more, as they have too few.
+                continue
             coming = sum(number for owner, number in missing.items() if owner in owners)
             expected = None if expected is None else expected + coming
         if expected is not None and desired is not None and desired >= expected > 0:

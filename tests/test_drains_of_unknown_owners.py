@@ -1,0 +1,150 @@
+"""Who knows less of a cluster is promised less: owners and budgets that the input does not have."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Collection, Iterator
+
+import pytest
+from drain_worlds import (
+    READY,
+    App,
+    DrainedWorld,
+    drain,
+    drained_cluster,
+    drains,
+    draw_drained_world,
+)
+from drawn_drains import broken_promises, draw_bounded_world, reality, with_gaps, with_the_rest
+from msgspec.structs import replace
+
+from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.prediction.document import CERTAIN, Prediction
+from kubectl_evictplan.prediction.predict import predict
+
+
+def without_owners(snapshot: ClusterSnapshot, names: Collection[str]) -> ClusterSnapshot:
+    """The objects of these names are not in the input."""
+    kept = tuple(one for one in snapshot.workloads if one.name not in names)
+    return replace(snapshot, workloads=kept)
+
+
+def of_unknown_size(snapshot: ClusterSnapshot, names: Collection[str]) -> ClusterSnapshot:
+    """The input does not say how many pods they want."""
+    found = (
+        replace(one, replicas=None) if one.name in names else one for one in snapshot.workloads
+    )
+    return replace(snapshot, workloads=tuple(found))
+
+
+def with_kinds_denied(snapshot: ClusterSnapshot, kinds: Collection[str]) -> ClusterSnapshot:
+    """These kinds may not be read."""
+    return replace(
+        snapshot,
+        workloads=tuple(one for one in snapshot.workloads if one.kind not in kinds),
+        budgets=() if "PodDisruptionBudget" in kinds else snapshot.budgets,
+        kinds_seen=tuple(kind for kind in snapshot.kinds_seen if kind not in kinds),
+        denied=(*snapshot.denied, *kinds),
+    )
+
+
+def promises(prediction: Prediction) -> Iterator[str]:
+    """Whatever is certain."""
+    for eviction in prediction.evictions:
+        if eviction.certainty == CERTAIN:
+            yield f"{eviction.key} is evicted by {eviction.controller}"
+    for report in prediction.drains:
+        for wait in (*report.waiting, *report.failed):
+            if wait.certainty == CERTAIN:
+                yield f"{wait.pod} waits"
+        if report.end_latest_seconds is not None:
+            yield f"{report.node} ends"
+        if report.end_reason is not None:
+            yield f"{report.node} ends: {report.end_reason}"
+        if report.exit_code is not None:
+            yield f"{report.node} exits with {report.exit_code}"
+
+
+def broken(world: DrainedWorld, less: ClusterSnapshot, rng: random.Random, runs: int) -> list[str]:
+    """What is promised to who knows ``less`` only, and which realities of the whole world are outside of that."""
+    told = predict(less, world.scenario, world.configuration, assume_ready=READY)
+    whole = predict(*world, assume_ready=READY)
+    found = sorted({*promises(told)} - {*promises(whole)})
+    for number in range(runs):
+        found += broken_promises(reality(world, rng, number), told, world.scenario)
+    return found
+
+
+Draw = Callable[[int, random.Random], DrainedWorld]
+
+
+def _with_surplus(seed: int, rng: random.Random) -> DrainedWorld:
+    """A world some of whose owners want fewer pods than there are."""
+    world = draw_drained_world(random.Random(seed))
+    sizes = (
+        replace(one, replicas=max((one.replicas or 0) - rng.choice((0, 1, 2)), 0))
+        for one in world.snapshot.workloads
+    )
+    return world._replace(snapshot=replace(world.snapshot, workloads=tuple(sizes)))
+
+
+_WORLDS: dict[str, Draw] = {
+    "plain": lambda seed, _: draw_drained_world(random.Random(seed)),
+    "some at a time": draw_bounded_world,
+    "surplus": _with_surplus,
+    "gaps": lambda seed, rng: with_gaps(draw_drained_world(random.Random(seed)), rng),
+    "the rest": lambda seed, rng: with_the_rest(draw_drained_world(random.Random(seed)), rng),
+}
+_OWNERS = ("ReplicaSet", "StatefulSet")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("drawn", _WORLDS)
+@pytest.mark.parametrize("seed", range(30))
+def test_who_knows_less_is_promised_no_more_and_nothing_that_is_broken(
+    drawn: str, seed: int
+) -> None:
+    rng = random.Random(seed)
+    world = _WORLDS[drawn](50_000 + seed, rng)
+    names = [one.name for one in world.snapshot.workloads]
+    some = rng.sample(names, rng.randint(1, len(names))) if names else []
+    less = rng.choice(
+        (
+            without_owners(world.snapshot, some),
+            of_unknown_size(world.snapshot, some),
+            with_kinds_denied(world.snapshot, rng.sample(_OWNERS, 1)),
+            with_kinds_denied(world.snapshot, _OWNERS),
+            with_kinds_denied(world.snapshot, ["PodDisruptionBudget"]),
+            with_kinds_denied(world.snapshot, ["PodDisruptionBudget", *_OWNERS]),
+        )
+    )
+    assert broken(world, less, rng, 12) == []
+
+
+def drained_without(names: Collection[str], *apps: App) -> list[str]:
+    """Promises about a drain of a1, where the input does not have these owners."""
+    snapshot = without_owners(drained_cluster(*apps), names)
+    world = DrainedWorld(snapshot, drains(drain("a1")))
+    return list(promises(predict(*world, assume_ready=READY)))
+
+
+def test_who_needs_the_replacement_of_an_owner_that_is_not_in_the_input_is_not_surely_evicted() -> (
+    None
+):
+    web = App("web", ("a1", "a1", "b1"), least=2)
+    assert "default/web-0 is evicted by eviction-api" in drained_without((), web)
+    assert drained_without(("web",), web) == []
+
+
+def test_nobody_knows_whether_a_budget_stays_closed_where_an_owner_is_not_in_the_input() -> None:
+    web = App("web", ("a1", "b1"), least=2)
+    assert "default/web-0 waits" in drained_without((), web)
+    assert drained_without(("web",), web) == []
+
+
+def test_an_owner_that_is_not_in_the_input_may_send_a_pod_to_the_node_before_it_is_cordoned() -> (
+    None
+):
+    web, other = App("web", ("a1",)), App("other", ("b1",))
+    assert "a1 ends" in drained_without((), web, other)
+    assert drained_without(("other",), web, other) == ["default/web-0 is evicted by eviction-api"]
