@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kubectl_evictplan.garbage import all_stays, collect_rarely
 
@@ -82,82 +82,113 @@ def _end_with_parent() -> None:
 # Before each piece that a copy sends stands its length, at the end 0. A pipe holds so much at most for most users.
 _LENGTH_BYTES = 8
 _PIPE_BYTES = 1 << 20
+# A thread that had no memory to begin with tells nobody that it ended: it is looked for so often.
+_LOST_THREAD_SECONDS = 1.0
+
+
+def is_memory_bounded() -> bool:
+    """Whether this process may have so much memory only (``ulimit -v``), of which each thread and each copy takes a share."""
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return False
+    limits = [getattr(resource, name, None) for name in ("RLIMIT_AS", "RLIMIT_DATA")]
+    return any(
+        resource.getrlimit(limit)[0] != resource.RLIM_INFINITY
+        for limit in limits
+        if limit is not None
+    )
 
 
 def in_thread(function: Callable[[], _T]) -> Callable[[], _T]:
     """Begin with it in a thread; what is returned waits for its answer, or raises what it raised.
 
-    Worth it for what needs no Python meanwhile: reading, unpacking, digests.
+    Worth it for what needs no Python meanwhile: reading, unpacking, digests. Only the time is another: where no thread is
+    to be had, or memory is bounded, it is done here once it is asked for.
     """
-    import threading
+    if is_memory_bounded():
+        return function
+    # Thread.start waits for a word of the thread, for ever if memory ends before it comes.
+    import _thread
 
     answers: list[_T] = []
     errors: list[BaseException] = []
+    ended = _thread.allocate_lock()
 
     def begin() -> None:
         try:
             answers.append(function())
+        except MemoryError:
+            answers.clear()  # and it is tried again here
         except BaseException as error:  # noqa: BLE001 - told to whoever asks for the answer
             errors.append(error)
+        finally:
+            ended.release()
 
     def answer() -> _T:
-        thread.join()
+        while not ended.acquire(timeout=_LOST_THREAD_SECONDS) and _thread._count():
+            pass
         if errors:
             raise errors[0]
-        return answers[0]
+        return answers[0] if answers else function()
 
-    thread = threading.Thread(target=begin, daemon=True)
-    thread.start()
+    ended.acquire()
+    try:
+        _thread.start_new_thread(begin, ())
+    except (RuntimeError, OSError, MemoryError):
+        return function
     return answer
 
 
-def in_copy(make: Callable[[], Iterable[bytes]]) -> Callable[[], Iterable[bytes]]:
+def in_copy(make: Callable[[], Iterable[bytes]]) -> Callable[[], Iterable[bytes]] | None:
     """Begin to make pieces of bytes in a copy of this process; what is returned gives them, and is asked once.
 
-    Only the time is another: where there is no second processor or no copy can be made ``make`` is called here once its
-    pieces are asked for, and where the copy is lost, or fails, for what it had not sent. ``make`` gives the same each time.
+    None: nothing was begun. There is no second processor, memory is bounded, or no copy can be made. Where the copy is lost
+    later, or fails, what it had not sent is made here. ``make`` gives the same each time.
     """
-    if default_jobs() == 1 or not _may_be_copied():
-        return make
+    if default_jobs() == 1 or is_memory_bounded() or not _may_be_copied():
+        return None
     try:
         ours, theirs = os.pipe()
     except OSError:
-        return make
+        return None
     try:
         copy = os.fork()
     except OSError:
         os.close(ours)
         os.close(theirs)
-        return make
+        return None
     if copy == 0:
-        os.close(ours)
-        _send(make, theirs)
+        # Whatever fails, nothing that called us may go on here.
+        try:
+            os.close(ours)
+            _send(make, theirs)
+        finally:
+            os._exit(0)
     os.close(theirs)
     return partial(_received, ours, copy, make)
 
 
-def _send(make: Callable[[], Iterable[bytes]], pipe: int) -> NoReturn:
-    """In a copy: make it, write it and end, without a word of our own or of what this process had begun to write."""
+def _send(make: Callable[[], Iterable[bytes]], pipe: int) -> None:
+    """In a copy: make it and write it, without a word of our own."""
     import fcntl
 
-    try:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        _end_with_reader(pipe)
-        with contextlib.suppress(OSError):
-            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-        with open(pipe, "wb") as stream:
-            for piece in filter(None, make()):
-                stream.write(len(piece).to_bytes(_LENGTH_BYTES, "little"))
-                stream.write(piece)
-            stream.write(bytes(_LENGTH_BYTES))
-    finally:
-        os._exit(0)
+    sys.stderr = None
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _end_with_reader(pipe)
+    with contextlib.suppress(OSError):
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+    with open(pipe, "wb") as stream:
+        for piece in filter(None, make()):
+            stream.write(len(piece).to_bytes(_LENGTH_BYTES, "little"))
+            stream.write(piece)
+        stream.write(bytes(_LENGTH_BYTES))
 
 
 def _end_with_reader(pipe: int) -> None:
-    """End this copy as soon as nobody is there any more to read from it."""
+    """End this copy as soon as nobody is there any more to read from it; without a thread, once it writes."""
+    import _thread
     import select
-    import threading
 
     def wait() -> None:
         poll = select.poll()
@@ -165,7 +196,8 @@ def _end_with_reader(pipe: int) -> None:
         poll.poll()
         os._exit(1)
 
-    threading.Thread(target=wait, daemon=True).start()
+    with contextlib.suppress(RuntimeError, OSError):
+        _thread.start_new_thread(wait, ())
 
 
 def _received(ours: int, copy: int, make: Callable[[], Iterable[bytes]]) -> Iterator[bytes]:

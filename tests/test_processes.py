@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import _thread
+import os
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 
 import pytest
 
+from kubectl_evictplan import processes
 from kubectl_evictplan.processes import in_thread
 
 # Only a process without other threads may be copied: each of these is one of its own.
@@ -110,18 +115,98 @@ b"".join(processes.in_copy(lambda: [b""])())
     assert told_by(code) == ["once"]
 
 
-@pytest.mark.parametrize("why", ["default_jobs = lambda: 1", "_may_be_copied = lambda: False"])
-def test_without_a_second_processor_it_is_made_here(why: str) -> None:
-    code = f"""
-processes.{why}
-print(list(processes.in_copy(lambda: [b"%d" % os.getpid()])()) == [b"%d" % here])
+def no_more(*_: object) -> int:
+    raise OSError("no more of them")
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "instead"),
+    [
+        (processes, "default_jobs", lambda: 1),
+        (processes, "_may_be_copied", lambda: False),
+        (processes, "is_memory_bounded", lambda: True),
+        (os, "pipe", no_more),
+        (os, "fork", no_more),
+    ],
+)
+def test_where_no_copy_can_be_made_nothing_is_begun(
+    monkeypatch: pytest.MonkeyPatch, where: object, name: str, instead: Callable[..., object]
+) -> None:
+    monkeypatch.setattr(processes, "default_jobs", lambda: 2)
+    monkeypatch.setattr(processes, "_may_be_copied", lambda: True)
+    monkeypatch.setattr(processes, "is_memory_bounded", lambda: False)
+    monkeypatch.setattr(where, name, instead)
+
+    assert processes.in_copy(lambda: [b""]) is None
+
+
+@ONLY_LINUX
+def test_a_bound_on_memory_is_seen() -> None:
+    code = """
+import resource
+print(processes.is_memory_bounded())
+resource.setrlimit(resource.RLIMIT_AS, (1 << 32, 1 << 32))
+print(processes.is_memory_bounded())
+"""
+
+    assert told_by(code) == ["False", "True"]
+
+
+@ONLY_LINUX
+def test_a_copy_that_fails_before_it_began_goes_on_nowhere() -> None:
+    code = """
+def fail(*_):
+    raise MemoryError
+processes._end_with_reader = fail
+print(list(processes.in_copy(lambda: [b"%d" % os.getpid()])()) == [b"%d" % here], flush=True)
 """
 
     assert told_by(code) == ["True"]
 
 
 def test_a_thread_gives_its_answer() -> None:
-    assert in_thread(lambda: 42)() == 42
+    assert in_thread(threading.get_ident)() != threading.get_ident()
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError("can't start new thread"), OSError(), MemoryError()]
+)
+def test_where_no_thread_can_be_started_it_is_done_here(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def refuse(*_: object) -> int:
+        raise error
+
+    monkeypatch.setattr(_thread, "start_new_thread", refuse)
+
+    assert in_thread(threading.get_ident)() == threading.get_ident()
+
+
+def test_where_memory_is_bounded_it_is_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "is_memory_bounded", lambda: True)
+
+    assert in_thread(threading.get_ident)() == threading.get_ident()
+
+
+def test_a_thread_that_ended_before_it_began_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(_thread, "start_new_thread", lambda *_: 0)
+    monkeypatch.setattr(_thread, "_count", lambda: 0)
+    monkeypatch.setattr(processes, "_LOST_THREAD_SECONDS", 0.0)
+
+    assert in_thread(threading.get_ident)() == threading.get_ident()
+
+
+def test_what_has_no_memory_in_a_thread_is_done_here() -> None:
+    here = threading.get_ident()
+
+    def make() -> int:
+        if threading.get_ident() != here:
+            raise MemoryError
+        return 42
+
+    assert in_thread(make)() == 42
 
 
 def test_what_a_thread_raises_is_raised_where_the_answer_is_asked_for() -> None:

@@ -88,35 +88,8 @@ def _what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pl
         name, force = options.save_scenario, options.force
         refuse_existing(("--save-scenario",), name, "scenario.yaml", force=force)
     with Progress(sys.stderr) as progress:
-        asked = ask(options, given, look, plan, progress)
-        all_stays()
-        snapshot, scenario, configuration = asked.snapshot, asked.scenario, asked.configuration
-        explain = _explained(options.explain, snapshot, scenario)
-        if options.save_scenario is not None:
-            _save(options.save_scenario, scenario, asked.settings, force=bool(options.force))
-        prediction = predicted(asked, given, progress, explain)
-        is_large = len(snapshot.pods) > _MANY_PODS
-        made = None
-        if options.out is not None:
-            made = planned(options, given, snapshot, scenario, asked.settings, prediction)
-            prediction = made.prediction
-        from kubectl_evictplan.impact.assess import with_impact
-        from kubectl_evictplan.report import WITH_IMPACT
-
-        assess = partial(
-            with_impact,
-            *(snapshot, scenario, configuration, prediction),
-            assume_ready=given.assume_ready_ns,
-            quorums=options.quorums,
-        )
-        impact = None
-        is_long = is_large and len(prediction.evictions) > _MANY_EVICTIONS
-        if options.output == "json" and not gates and is_long:
-            impact = in_copy(partial(_impact_text, assess))
-        elif options.output in WITH_IMPACT or gates:
-            prediction = assess()
-        if is_large:
-            keep(asked, prediction)
+        found = _found(options, given, look, plan, progress, is_judged=bool(gates))
+    snapshot, prediction, explain, made, impact = found
     results = judged(gates, prediction, snapshot)
     if any(one.failed for one in results):
         made = None
@@ -125,6 +98,63 @@ def _what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pl
         write_plan(made, options.out, options.connection, force=bool(options.force))
     _show(prediction, options, explain, given.zone, results, made, impact)
     refuse_failed(results)
+
+
+class _Found(NamedTuple):
+    """All that is told; ``impact``: what gives its text where the prediction is without."""
+
+    snapshot: ClusterSnapshot
+    prediction: Prediction
+    explain: str | None
+    made: Plan | None
+    impact: ImpactText | None
+
+
+def _found(
+    options: WhatIfOptions,
+    given: Given,
+    look: Look | None,
+    plan: Callable[[ClusterSnapshot, Given], Planned],
+    progress: Progress,
+    *,
+    is_judged: bool,
+) -> _Found:
+    """Read, predict and find out what it costs.
+
+    Not in the body of the ``with`` that shows the progress: where memory ends in a long function, CPython 3.11 asks
+    again and again for a little more on the way to its ``with``, and never ends.
+    """
+    asked = ask(options, given, look, plan, progress)
+    all_stays()
+    snapshot, scenario, configuration = asked.snapshot, asked.scenario, asked.configuration
+    explain = _explained(options.explain, snapshot, scenario)
+    if options.save_scenario is not None:
+        _save(options.save_scenario, scenario, asked.settings, force=bool(options.force))
+    prediction = predicted(asked, given, progress, explain)
+    is_large = len(snapshot.pods) > _MANY_PODS
+    made = None
+    if options.out is not None:
+        made = planned(options, given, snapshot, scenario, asked.settings, prediction)
+        prediction = made.prediction
+    from kubectl_evictplan.impact.assess import with_impact
+    from kubectl_evictplan.report import WITH_IMPACT
+
+    assess = partial(
+        with_impact,
+        *(snapshot, scenario, configuration, prediction),
+        assume_ready=given.assume_ready_ns,
+        quorums=options.quorums,
+    )
+    impact = None
+    is_long = is_large and len(prediction.evictions) > _MANY_EVICTIONS
+    if options.output == "json" and not is_judged and is_long:
+        impact = in_copy(partial(_impact_text, assess))
+    if impact is None and (options.output in WITH_IMPACT or is_judged):
+        # Before anything is written: where memory ends here, nothing was.
+        prediction = assess()
+    if is_large:
+        keep(asked, prediction)
+    return _Found(snapshot, prediction, explain, made, impact)
 
 
 def _impact_text(assess: Callable[[], Prediction]) -> Iterator[bytes]:
