@@ -8,11 +8,28 @@ import sys
 
 from kubectl_evictplan.garbage import all_stays, collect_rarely, is_anything_kept, keep_to_the_end
 
+_EXIT_BAD_INPUT = 2
 _EXIT_INTERRUPTED = 130
+# Where memory has ended there is none to make a line with.
+_NO_MEMORY_LINE = b"error: the input is too large for this machine's memory\n"
 
 
 def main() -> None:
     """Run the program with the words of the command line and exit with its code.
+
+    What is left of memory may not do to tell that it has ended, nor to take everything to pieces: then it ends at once.
+    """
+    try:
+        _main()
+    except MemoryError:
+        try:
+            os.write(2, _NO_MEMORY_LINE)
+        finally:
+            os._exit(_EXIT_BAD_INPUT)
+
+
+def _main() -> None:
+    """Run it, as interrupts let it.
 
     Imports take a while and may swallow or report a KeyboardInterrupt: an interrupt meanwhile ends the
     program at once. At the end it is ignored, so that no half of the interpreter is left to complain.

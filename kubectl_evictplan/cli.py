@@ -89,6 +89,15 @@ def cli() -> None:
 
 def run(arguments: Sequence[str], program: str = "") -> int:
     """Run one command line and return its exit code; every error ends here as one line."""
+    try:
+        return _run(arguments, program)
+    except MemoryError:
+        pass  # with the error goes what its frames hold: before, there may be no memory to say anything with
+    _say("error: the input is too large for this machine's memory")
+    return EXIT_BAD_INPUT
+
+
+def _run(arguments: Sequence[str], program: str) -> int:
     _prepare_streams()
     try:
         return _invoke(list(arguments), program)
@@ -112,8 +121,7 @@ def run(arguments: Sequence[str], program: str = "") -> int:
         _silence_output()
         return EXIT_PIPE_CLOSED
     except MemoryError:
-        _say("error: the input is too large for this machine's memory")
-        return EXIT_BAD_INPUT
+        raise  # to be told where this has ended
     except OSError as error:
         # A full disk behind standard output, for one: the world's fault, not a bug.
         _silence_output()

@@ -55,9 +55,11 @@ def _grouped(evictions: Evictions) -> Iterator[bytes]:
 
 
 def _list(rows: tuple[object, ...]) -> Iterator[bytes]:
-    before = b"["
+    # Where memory ends while it makes bytes of its own longer the encoder crashes.
+    before, text = b"[", bytearray()
     for at in range(0, len(rows), _ROWS_AT_ONCE):
-        yield before + _encoder.encode(rows[at : at + _ROWS_AT_ONCE])[1:-1]
+        _encoder.encode_into(rows[at : at + _ROWS_AT_ONCE], text)
+        yield before + text[1:-1]
         before = b","
     yield b"]" if rows else b"[]"
 
