@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator
 from drain_worlds import READY, DrainedWorld, draw_drained_world, synced
 from msgspec.structs import replace
 
-from builders import ns
+from builders import default_tolerations, make_event, ns, tolerates
 from kubectl_evictplan.cluster.readiness import ReadyTimes
 from kubectl_evictplan.cluster.timeline import (
     DrainProcessEnded,
@@ -21,6 +21,7 @@ from kubectl_evictplan.cluster.timeline import (
 from kubectl_evictplan.controllers.pod_gc import GC_CHECK_PERIOD_NS
 from kubectl_evictplan.engine.drain_timing import DrainTiming
 from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.kube.objects import NO_EXECUTE, Taint
 from kubectl_evictplan.prediction.document import CERTAIN, DrainReport, Prediction
 from kubectl_evictplan.prediction.drains import NEVER
 from kubectl_evictplan.prediction.predict import predict
@@ -62,6 +63,38 @@ def with_gaps(world: DrainedWorld, rng: random.Random) -> DrainedWorld:
     late_ns = ns(rng.choice((0, 45, 90)))
     events = tuple(one.moved_to(one.at_ns + late_ns) for one in world.scenario.events)
     return world._replace(snapshot=made, scenario=replace(world.scenario, events=events))
+
+
+def with_outages(world: DrainedWorld, rng: random.Random) -> DrainedWorld:
+    """The world with a node whose pods somebody else deletes as well, shortly or long before the drains, or in the midst of them."""
+    nodes = list(world.snapshot.nodes)
+    place = rng.randrange(len(nodes))
+    name, at = nodes[place].name, rng.choice((0, 0.9, 1, 3))
+    what = rng.choice(("taint", "kubelet-stop", "node-delete", "tainted", "untainted"))
+    events = []
+    if what in {"tainted", "untainted"}:
+        nodes[place] = replace(nodes[place], taints=(Taint("x", NO_EXECUTE),))
+        if what == "untainted":
+            events.append(make_event(at, "untaint", name, taint="x:NoExecute"))
+    else:
+        rest = {"taint": "x:NoExecute"} if what == "taint" else {}
+        events.append(make_event(at, what, name, **rest))
+    fates = ((), (tolerates("x", 7), *default_tolerations(20)), default_tolerations(300))
+    tolerations = {one.name: rng.choice(fates) for one in world.snapshot.workloads}
+    pods = [
+        replace(pod, tolerations=tolerations[owner.name])
+        if (owner := pod.controller()) is not None
+        else pod
+        for pod in world.snapshot.pods
+    ]
+    late_ns = ns(rng.choice((0, 2, 60, 120)))
+    drains = [one.moved_to(one.at_ns + late_ns) for one in world.scenario.events]
+    if what == "node-delete":
+        # kubectl drains no node that is gone.
+        drains = [one for one in drains if name not in one.nodes]
+    events = sorted([*events, *drains], key=lambda one: one.at_ns)
+    made = replace(world.snapshot, nodes=tuple(nodes), pods=tuple(pods))
+    return world._replace(snapshot=made, scenario=replace(world.scenario, events=tuple(events)))
 
 
 def with_the_rest(world: DrainedWorld, rng: random.Random) -> DrainedWorld:

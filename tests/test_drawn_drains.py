@@ -15,6 +15,7 @@ from drawn_drains import (
     reality,
     with_gaps,
     with_history,
+    with_outages,
     with_the_rest,
 )
 
@@ -61,6 +62,14 @@ def test_no_promise_is_broken_beside_gone_nodes_uncovered_pods_and_owners_that_l
 ) -> None:
     rng = random.Random(seed)
     world = with_gaps(draw_drained_world(random.Random(3000 + seed)), rng)
+    assert mistakes(world, rng, 20, broken_promises) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(60))
+def test_no_promise_is_broken_beside_pods_that_somebody_else_deletes_as_well(seed: int) -> None:
+    rng = random.Random(seed)
+    world = with_outages(draw_drained_world(random.Random(6000 + seed)), rng)
     assert mistakes(world, rng, 20, broken_promises) == []
 
 

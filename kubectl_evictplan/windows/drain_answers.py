@@ -39,8 +39,10 @@ class DrainAnswers:
 
     @property
     def replaced_owners(self) -> frozenset[str]:
-        """Owners ("namespace/Kind/name") whose replacements are evicted themselves in some run."""
-        return self._gathered.replaced_owners
+        """Owners ("namespace/Kind/name") whose replacements are evicted themselves: in some run, or where nothing proves that they are not."""
+        landing = self._bounds.landings.owners.items()
+        unproven = (owners for drain, owners in landing if drain not in self._bounds.turns)
+        return self._gathered.replaced_owners.union(*unproven)
 
     def stays_certain(self, key: EvictionKey, other: PossibleEviction) -> bool:
         """Whether a deletion by somebody else, which is certain without drains, is so with them: kubectl is not first."""
@@ -96,10 +98,16 @@ class DrainAnswers:
         return told._replace(exit_codes=codes)
 
     def _perhaps(self, drain: NodeDrain, drawn: DrainOutcome) -> Within | None:
-        """The end as runs show it, without a latest where kubectl may ask for ever."""
-        if drawn.end is None or drain not in self._bounds.sure.perhaps_never:
-            return drawn.end
-        return Within(drawn.end.earliest_ns, None)
+        """The end as runs show it, later where some replacement may be there, and without a latest where kubectl may ask for ever."""
+        if drawn.end is None:
+            return None
+        start, (earliest_ns, latest_ns) = drawn.start, drawn.end
+        landing_ns = self._bounds.landings.until_ns.get(drain)
+        if drain in self._bounds.sure.perhaps_never:
+            latest_ns = None
+        elif latest_ns is not None and landing_ns is not None and start is not None:
+            latest_ns = max(latest_ns, (start.latest_ns or latest_ns) + landing_ns)
+        return Within(earliest_ns, latest_ns)
 
     @property
     def sampled_nodes(self) -> frozenset[str]:

@@ -35,6 +35,7 @@ from kubectl_evictplan.windows.drain_delays import (
 )
 from kubectl_evictplan.windows.drain_firsts import FirstRequests
 from kubectl_evictplan.windows.drain_instants import GAP_NS, NodeDrain, Within
+from kubectl_evictplan.windows.drain_landings import landings
 from kubectl_evictplan.windows.drain_plan import DrainPlan, PlannedTurn
 from kubectl_evictplan.windows.drain_progress import Progress
 from kubectl_evictplan.windows.drain_recovery import Recoveries
@@ -102,6 +103,8 @@ class DrainBounds:
         begins = dict(self._earliest_begins(plan, Contests(covered, progress)))
         firsts = FirstRequests(covered, progress, begins, rules)
         self._contests = Contests(covered, progress, firsts)
+        deleted = world.deleted.among(world.snapshot.pods)
+        self.landings = landings(plan, self._contests, deleted)
         self._rivals = Rivals()
         self.sure = SureDrains(plan, covered, progress, known_budgets=self._known_budgets)
         for process, turns in enumerate(plan.processes):

@@ -134,6 +134,11 @@ class Contests:
         """When kubectl begins with the node at the latest; arguments as those of ``priced``."""
         return None if late_ns is None else late_ns + self._dearest_ns(before)
 
+    def through_by_ns(self, turn: PlannedTurn) -> int | None:
+        """How long kubectl is there at most, from when it comes to the node; None: not known."""
+        contest = self.of_turn(turn, 0)
+        return None if contest.until_ns is None else contest.until_ns + self._dearest_ns([contest])
+
     def of_turn(self, turn: PlannedTurn, begun_ns: int, by_ns: int | None = None) -> Contest:
         """``begun_ns``: when kubectl begins with the node at the earliest; ``by_ns``: at the latest, None: not known."""
         one_by_one = bool(turn.options.parallel) and not turn.options.disable_eviction
