@@ -150,11 +150,23 @@ def _found(
     if options.output == "json" and not is_judged and is_long:
         impact = in_copy(partial(_impact_text, assess))
     if impact is None and (options.output in WITH_IMPACT or is_judged):
-        # Before anything is written: where memory ends here, nothing was.
         prediction = assess()
+        if options.output == "json":
+            _make_rows(prediction)
     if is_large:
         keep(asked, prediction)
     return _Found(snapshot, prediction, explain, made, impact)
+
+
+def _make_rows(prediction: Prediction) -> None:
+    """Make all that is told of what it costs before anything is written: where memory ends meanwhile, nothing was."""
+    from msgspec.structs import astuple
+
+    from kubectl_evictplan.prediction.records import Rows
+
+    for told in astuple(prediction.impact) if prediction.impact else ():
+        if isinstance(told, Rows):
+            len(told)
 
 
 def _impact_text(assess: Callable[[], Prediction]) -> Iterator[bytes]:

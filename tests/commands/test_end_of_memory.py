@@ -69,13 +69,14 @@ def test_the_way_out_of_the_longest_function_needs_no_memory(
     assert 0 < places[0] <= SMALL_MAX
 
 
+@pytest.mark.parametrize("where", ["with_impact", "find"])
 def test_where_no_copy_can_be_made_nothing_is_written_before_the_costs_are_known(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    where: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(what_if, "_MANY_PODS", 0)
     monkeypatch.setattr(what_if, "_MANY_EVICTIONS", 0)
     monkeypatch.setattr(what_if, "in_copy", lambda _: None)
-    monkeypatch.setattr("kubectl_evictplan.impact.assess.with_impact", out_of_memory)
+    monkeypatch.setattr(f"kubectl_evictplan.impact.assess.{where}", out_of_memory)
 
     assert cli.run(WORDS) == 2
     assert capfd.readouterr() == ("", LINE)
