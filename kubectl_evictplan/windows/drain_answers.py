@@ -98,11 +98,14 @@ class DrainAnswers:
         return told._replace(exit_codes=codes)
 
     def _perhaps(self, drain: NodeDrain, drawn: DrainOutcome) -> Within | None:
-        """The end as runs show it, later where some replacement may be there, and without a latest where kubectl may ask for ever."""
+        """The end as runs show it, later where some replacement may be there and sooner where it may not, and without a latest where kubectl may ask for ever."""
         if drawn.end is None:
             return None
         start, (earliest_ns, latest_ns) = drawn.start, drawn.end
-        landing_ns = self._bounds.landings.until_ns.get(drain)
+        landings = self._bounds.landings
+        landing_ns = landings.until_ns.get(drain)
+        if drain in landings.alone and start is not None:
+            earliest_ns = min(earliest_ns, start.earliest_ns)
         if drain in self._bounds.sure.perhaps_never:
             latest_ns = None
         elif latest_ns is not None and landing_ns is not None and start is not None:

@@ -103,7 +103,7 @@ class DrainBounds:
         begins = dict(self._earliest_begins(plan, Contests(covered, progress)))
         firsts = FirstRequests(covered, progress, begins, rules)
         self._contests = Contests(covered, progress, firsts)
-        deleted = world.deleted.among(world.snapshot.pods)
+        deleted = world.deleted.among(plan.ever_there)
         self.landings = landings(plan, self._contests, deleted)
         self._rivals = Rivals()
         self.sure = SureDrains(plan, covered, progress, known_budgets=self._known_budgets)

@@ -17,10 +17,14 @@ from kubectl_evictplan.windows.drain_plan import DrainPlan
 
 
 class Landings(NamedTuple):
-    """``owners`` ("namespace/Kind/name") by node; ``until_ns``: how long kubectl is there for them, from when it comes, where that is known."""
+    """``owners`` ("namespace/Kind/name") by node; ``until_ns``: how long kubectl is there for them, from when it comes, where that is known.
+
+    ``alone``: where nobody else is evicted, so that kubectl is through at once if none of them landed.
+    """
 
     owners: Mapping[NodeDrain, frozenset[str]]
     until_ns: Mapping[NodeDrain, int]
+    alone: frozenset[NodeDrain]
 
 
 def landings(plan: DrainPlan, contests: Contests, deleted: Iterable[Pod]) -> Landings:
@@ -28,6 +32,7 @@ def landings(plan: DrainPlan, contests: Contests, deleted: Iterable[Pod]) -> Lan
     owners = {owner_key(pod) for pod in deleted}
     who: dict[NodeDrain, frozenset[str]] = {}
     until_ns: dict[NodeDrain, int] = {}
+    alone = set()
     for turn in plan.turns if owners else ():
         guests = tuple(pod for pod in turn.guests if owner_key(pod) in owners)
         if guests:
@@ -35,7 +40,9 @@ def landings(plan: DrainPlan, contests: Contests, deleted: Iterable[Pod]) -> Lan
             latest_ns = contests.through_by_ns(turn._replace(pods=(), leaving=(), guests=guests))
             if latest_ns is not None:
                 until_ns[turn.drain] = latest_ns
-    return Landings(who, until_ns)
+            if not turn.pods and not turn.leaving:
+                alone.add(turn.drain)
+    return Landings(who, until_ns, frozenset(alone))
 
 
 def _name_of_owner(pod: Pod) -> str:

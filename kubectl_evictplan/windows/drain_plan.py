@@ -99,6 +99,10 @@ class DrainPlan:
         self._pods: dict[str, list[Pod]] = {}
         for pod in world.snapshot.pods:
             self._pods.setdefault(pod.node_name, []).append(pod)
+        # Those that the scenario creates may be bound there too, and are replaced as all others are.
+        created = tuple(event.pod for event in scenario.events if event.pod is not None)
+        self.ever_there = (*world.snapshot.pods, *created)
+        self._unbound = {pod.key for pod in world.snapshot.pods if not pod.node_name}
         self._times = Counter(name for event in self.drains for name in event.nodes)
         self._daemon_sets = known_daemon_sets(world.snapshot)
         self.short, self.overfull = short_owners(world.snapshot), _overfull(world)
@@ -196,7 +200,7 @@ class DrainPlan:
 
     def _guests(self, process: int, name: str) -> Iterator[Pod]:
         """Pods that may be made anew on the node before kubectl looks at its pods."""
-        world, node = self._world, self._nodes[name]
+        node = self._nodes[name]
         cordoned = replace(node, unschedulable=True)
         early = self._may_be_first(process) if not node.unschedulable else ()
         event = self.drains[process]
@@ -204,11 +208,11 @@ class DrainPlan:
         # To a later node kubectl may come when something else has happened: a cordon keeps most away by then.
         long_calm = calm and (not event.nodes.index(name) or self.calm_ns >= HORIZON_DEFAULT_MAX_NS)
         labels: dict[tuple[str, str, str], list[Mapping[str, str]]] = {}
-        for pod in world.snapshot.pods:
+        for pod in self.ever_there:
             owner = owner_key(pod)
             if owner is None or owner[0] not in REPLACED:
                 continue
-            missing = owner in self.refilled or not pod.node_name
+            missing = owner in self.refilled or pod.key in self._unbound
             stays = long_calm or (calm and not lets_in(cordoned, pod))
             stays = pod.node_name == name or (stays and not self._times[pod.node_name])
             if stays and not missing:
@@ -221,7 +225,7 @@ class DrainPlan:
                     known.append(pod.labels)
                 yield pod
         # Which of its owner's pods a new one is like is not known: finalizers and labels may be those of any.
-        for pod in world.snapshot.pods if labels else ():
+        for pod in self.ever_there if labels else ():
             owner = owner_key(pod)
             if owner is not None and owner in labels:
                 other = owner[0] != STATEFUL_SET and pod.labels not in labels[owner]

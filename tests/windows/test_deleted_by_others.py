@@ -6,7 +6,7 @@ import pytest
 from drain_worlds import CONFIGURATION, READY, App, drain, drained_cluster, drains, proven
 from msgspec.structs import replace
 
-from builders import make_event, ns, tolerates
+from builders import make_event, make_pod, ns, tolerates
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Lease, Taint
 from kubectl_evictplan.prediction.document import CERTAIN
 from kubectl_evictplan.prediction.predict import predict
@@ -45,6 +45,15 @@ def test_a_drain_may_meet_the_replacement_of_a_pod_that_anybody_else_may_delete_
     assert proven(CLUSTER, NOBODY_ELSE, drain("a2", at=900)).exit_codes == {0: {0}}
     bounds = proven(cluster, event, drain("a2", at=900))
     assert (bounds.exit_codes, bounds.turns, bounds.complete) == ({}, {}, False)
+
+
+@pytest.mark.parametrize("node", ["", "b1"])
+def test_a_pod_that_is_created_or_its_replacement_may_be_there_when_kubectl_comes(
+    node: str,
+) -> None:
+    event = make_event(2, "pod-create", pod=make_pod("new", node, owner="ReplicaSet/new"))
+    assert proven(CLUSTER, drain("a2", at=0), event).exit_codes == {0: {0}}
+    assert proven(CLUSTER, event, drain("a2", at=3)).exit_codes == {}
 
 
 def test_whoever_tolerates_cordons_may_come_while_kubectl_is_at_a_node_before() -> None:
