@@ -29,6 +29,19 @@ def default_jobs() -> int:
         return os.cpu_count() or 1
 
 
+def may_have_workers() -> bool:
+    """Whether ``processes`` can work: a thread here hands out their tasks, and one in each looks whether we are there."""
+    import threading
+
+    probe = threading.Thread(target=int, daemon=True)
+    try:
+        probe.start()
+    except (RuntimeError, OSError):
+        return False
+    probe.join()
+    return True
+
+
 def processes(workers: int, function: Callable[[Any], Any]) -> Executor:
     """Return processes whose one work is ``function`` (``work`` calls it there).
 

@@ -12,12 +12,14 @@ from collections.abc import Callable
 import pytest
 
 from kubectl_evictplan import processes
+from kubectl_evictplan.commands.executors import Workers
 from kubectl_evictplan.processes import in_thread
 
 # Only a process without other threads may be copied: each of these is one of its own.
 _BEFORE = """
 import os, signal
 from kubectl_evictplan import processes
+from kubectl_evictplan.commands.executors import Workers
 processes.default_jobs = lambda: 2
 here = os.getpid()
 """
@@ -214,3 +216,12 @@ def test_what_a_thread_raises_is_raised_where_the_answer_is_asked_for() -> None:
 
     with pytest.raises(ZeroDivisionError):
         answer()
+
+
+def test_without_threads_everything_is_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert processes.may_have_workers()
+    monkeypatch.setattr(threading, "_start_new_thread", no_more)
+
+    assert not processes.may_have_workers()
+    done = Workers(2).answers(lambda _: os.getpid(), range(3), lambda _: None)
+    assert set(done) == {os.getpid()}

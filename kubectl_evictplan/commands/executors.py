@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 from kubectl_evictplan import __version__
 from kubectl_evictplan.commands.dask_scheduler import SCHEME, DaskScheduler, trouble
 from kubectl_evictplan.errors import Correction, mistake
-from kubectl_evictplan.processes import processes, work
+from kubectl_evictplan.processes import may_have_workers, processes, work
 
 _Task = TypeVar("_Task")
 _Answer = TypeVar("_Answer")
@@ -48,7 +48,7 @@ class Workers(NamedTuple):
 
         ``function`` and tasks must be picklable where other processes are used.
         """
-        if not self.executor and min(self.jobs, len(tasks)) <= 1:
+        if not self.executor and (min(self.jobs, len(tasks)) <= 1 or not may_have_workers()):
             for number, task in enumerate(tasks, 1):
                 yield function(task)
                 progress(number)

@@ -92,14 +92,15 @@ def _all(found: Iterable[Found]) -> list[Found]:
 
 def _found(reader: PieceReader, parts: Iterable[Piece], jobs: int) -> Iterator[Found]:
     """Yield what is kept of each piece, in order."""
+    from kubectl_evictplan.processes import may_have_workers, processes, work
+
     parts = iter(parts)
     begun = list(islice(parts, _BEGUN_MIN)) if jobs > 1 else []
-    if len(begun) < _BEGUN_MIN:
+    if len(begun) < _BEGUN_MIN or not may_have_workers():
         yield from map(reader.read, chain(begun, parts))
         return
     from concurrent.futures.process import BrokenProcessPool
 
-    from kubectl_evictplan.processes import processes, work
     from kubectl_evictplan.sources.piece_reader import Unpacker
 
     unpacked = Unpacker().unpacked
