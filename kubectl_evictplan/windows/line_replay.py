@@ -364,8 +364,10 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
             case Told.NODE_GONE:
                 self._gone.add(name)
                 self._tainted.discard(name)
-                self._wanted.pop(name, None)
-                self._close(name, self._now_ns)
+                if self._rules.taint_mode:
+                    self._wanted.pop(name, None)
+                    self._close(name, self._now_ns)
+                # An eviction pass asks for the pods of a name, whether there is a node or not.
             case Told.MARK:
                 self._wanted.setdefault(name, self._now_ns)
                 self._mark(name)

@@ -182,9 +182,10 @@ class WideFates:
                 first_ns = max(low_ns, version.since_ns, 0)
                 if status == FALSE:
                     first_ns = max(first_ns, counted_ns + timeout_ns)
-                # A node that is deleted stays in line.
-                stays = high_ns == NEVER_NS or high_ns in course.deletions
-                last_ns = NEVER_NS if stays else self._courses.seen_by_ns(high_ns)
+                last_ns = self._courses.seen_by_ns(high_ns)
+                # A node that is deleted before a tick finds it ready stays in line.
+                if any(high_ns <= at_ns <= last_ns for at_ns in course.deletions):
+                    last_ns = NEVER_NS
                 if first_ns <= last_ns:
                     yield Possible(NODE_LIFECYCLE, version.pod, (first_ns, last_ns))
 

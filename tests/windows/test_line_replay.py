@@ -176,3 +176,14 @@ def test_a_tick_that_turns_one_taint_into_another_puts_nobody_in_line() -> None:
     assert line.served() == {}
     line.tell(10, Told.MARK, "a")
     assert line.served() == {"a": [10]}
+
+
+@pytest.mark.parametrize("taint_mode", [False, True])
+def test_only_a_pass_that_evicts_by_itself_comes_to_a_node_that_was_deleted_in_line(
+    taint_mode: bool,
+) -> None:
+    line = Line("1.18.6")
+    line.rules = line.rules._replace(taint_mode=taint_mode)
+    line.silent(5, "a", "b")
+    line.tell(10, Told.NODE_GONE, "b")
+    assert [len(served) for served in line.served().values()] == [1, int(not taint_mode)]

@@ -1,0 +1,31 @@
+"""Up to 1.18 without taint manager: pods of a silent node are deleted in the zone's line, by the node's name."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders import make_event, make_node, make_pod, make_scenario, make_snapshot
+from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.scenario import ControllerSettings
+
+
+@pytest.mark.parametrize("deleted", [60, 60.2])
+def test_a_node_that_is_deleted_while_it_waits_loses_its_pods_all_the_same(deleted: float) -> None:
+    names = ("n0", "n1", "n2", "n3")
+    snapshot = make_snapshot(
+        [make_node(name, zone="a") for name in names], [make_pod("p", "n0"), make_pod("q", "n1")]
+    )
+    events = [
+        make_event(0.5, "kubelet-stop", "n1", last_heartbeat=0.5),
+        make_event(2, "kubelet-stop", "n0", last_heartbeat=2),
+        make_event(deleted, "node-delete", "n0"),
+    ]
+    flags = {"enable-taint-manager": "false", "pod-eviction-timeout": "10s"}
+    settings = ControllerSettings(kubernetes_version="1.18.6", flags=flags)
+    configuration = resolve_configuration(settings, snapshot.control_plane)
+    prediction = predict(snapshot, make_scenario(events, horizon=90), configuration)
+    latest = {row.pod: row.latest_seconds for row in prediction.evictions}
+    # The second token comes some ten seconds after the first, whoever gets that.
+    assert latest["p"] == latest["q"] > deleted
+    assert {row.certainty for row in prediction.evictions} == {"certain"}
