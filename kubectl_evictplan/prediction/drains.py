@@ -9,6 +9,7 @@ from kubectl_evictplan.cluster.readiness import ReadyTimes
 from kubectl_evictplan.cluster.timeline import EVICTION_API
 from kubectl_evictplan.kube.disruption import can_ignore_budgets
 from kubectl_evictplan.kube.durations import format_duration
+from kubectl_evictplan.kube.owners import terminating_namespaces
 from kubectl_evictplan.prediction.causes import seconds
 from kubectl_evictplan.prediction.document import (
     CERTAIN,
@@ -72,11 +73,13 @@ def _until_ns(scenario: Scenario) -> int:
 
 
 def _protectable(explored: DrainExploration) -> dict[str, set[str]]:
-    """Pods that a budget may protect, by drained node."""
+    """Pods that a budget may protect, by drained node; in a Terminating namespace none is asked."""
     nodes = {drain.node for drain in explored.drains}
+    terminating = terminating_namespaces(explored.world.snapshot)
     found: dict[str, set[str]] = {}
     for pod in explored.world.snapshot.pods:
-        if pod.node_name in nodes and not can_ignore_budgets(pod):
+        asked = pod.namespace not in terminating and not can_ignore_budgets(pod)
+        if pod.node_name in nodes and asked:
             found.setdefault(pod.node_name, set()).add(pod.key)
     return found
 

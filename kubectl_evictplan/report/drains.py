@@ -369,4 +369,12 @@ def _waiting(waiting: list[tuple[DrainReport, WaitingPod]], *, wide: bool) -> Ta
     rest = len(waiting) - len(shown)
     notes = (f"and {words.count(rest, 'more pod')} (-o wide has all).",) if rest else ()
     header = columns("POD", "NODE", "BUDGET", "FROM", "UNTIL", "THEN")
-    return Table(header, rows, "Pods that wait for a budget", notes=notes)
+    return Table(header, rows, _what_they_wait_for([one for _, one in waiting]), notes=notes)
+
+
+def _what_they_wait_for(waiting: Sequence[WaitingPod]) -> str:
+    if all(one.budget for one in waiting):
+        return "Pods that wait for a budget"
+    if any(one.budget for one in waiting):
+        return "Pods that wait for a budget or the deletion of their namespace"
+    return "Pods that wait for the deletion of their namespace"

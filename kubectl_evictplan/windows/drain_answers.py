@@ -99,14 +99,16 @@ class DrainAnswers:
 
     def _perhaps(self, drain: NodeDrain, drawn: DrainOutcome) -> Within | None:
         """The end as runs show it, later where some replacement may be there and sooner where it may not, and without a latest where kubectl may ask for ever."""
+        start, perhaps_never = drawn.start, drain in self._bounds.sure.perhaps_never
         if drawn.end is None:
-            return None
-        start, (earliest_ns, latest_ns) = drawn.start, drawn.end
+            # That no run comes to an end proves nothing.
+            return Within(start.earliest_ns, None) if perhaps_never and start is not None else None
+        earliest_ns, latest_ns = drawn.end
         landings = self._bounds.landings
         landing_ns = landings.until_ns.get(drain)
         if drain in landings.alone and start is not None:
             earliest_ns = min(earliest_ns, start.earliest_ns)
-        if drain in self._bounds.sure.perhaps_never:
+        if perhaps_never:
             latest_ns = None
         elif latest_ns is not None and landing_ns is not None and start is not None:
             latest_ns = max(latest_ns, (start.latest_ns or latest_ns) + landing_ns)

@@ -276,8 +276,10 @@ class DrainBounds:
         return fates_of_turn(turn, begun_ns, self._accounts)
 
     def _knows_budgets_of(self, turn: PlannedTurn) -> bool:
-        never_asked = self._covered.is_never_asked_about
-        return self._known_budgets or all(map(never_asked, turn.everybody))
+        return self._known_budgets or all(
+            self._contests.is_refused(pod, turn) or self._covered.is_never_asked_about(pod)
+            for pod in turn.everybody
+        )
 
     def _next_start(
         self, turn: PlannedTurn, start: Range, fates: TurnFates, passing: Passing

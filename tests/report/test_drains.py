@@ -157,7 +157,9 @@ def test_who_is_in_a_terminating_namespace_waits_for_its_deletion() -> None:
         "never ends: shop/web-0 waits for the deletion of namespace shop, in which the Eviction API evicts "
         "nobody." in said(report)
     )
-    assert "(namespace Terminating)" in text_of(drained(report), "wide")
+    told = text_of(drained(report), "wide")
+    assert "(namespace Terminating)" in told
+    assert "Pods that wait for the deletion of their namespace" in told
     assert waits.every_budget == ()
 
 

@@ -195,10 +195,14 @@ def budget_not_readable(context: WarningContext) -> Statements:
     found = context.drains
     if found is not None and (found.world.budgets_denied or not found.world.budgets_listed):
         why = "may not be read" if found.world.budgets_denied else "are not in the input"
+        terminating = terminating_namespaces(context.snapshot)
+        asked = [pod.key for pod in _drained_pods(context) if pod.namespace not in terminating]
+        if terminating and not asked:
+            return
         yield Statement(
             f"PodDisruptionBudgets {why}: whether the Eviction API lets these pods go at once, later "
             "or never is unknown",
-            [pod.key for pod in _drained_pods(context)],
+            asked,
         )
 
 
