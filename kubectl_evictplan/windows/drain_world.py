@@ -34,6 +34,8 @@ from kubectl_evictplan.windows.deleted_by_others import (
 )
 
 _BUDGET = "PodDisruptionBudget"
+# So many owners of pods that somebody else deletes stand for all of them.
+_OWNERS_MAX = 20
 # Owners whose pods nobody counts: a DaemonSet's, and static ones.
 _ONE_PER_NODE = frozenset({"DaemonSet", "Node"})
 
@@ -278,14 +280,25 @@ def _that_may_come(
     ]
     short = short_owners(snapshot)
     lost += [pod for pod in snapshot.pods if short and owner_key(pod) in short]
-    lost += deleted.among(pod for pod in snapshot.pods if pod.node_name not in drained)
-    if not waiting and not lost:
+    missed = list(deleted.among(pod for pod in snapshot.pods if pod.node_name not in drained))
+    if not waiting and not lost and not missed:
         return set()
     if not deleted.changed.isdisjoint(drained):
         # What lets them in then is not known.
-        return {pod.key for pod in (*waiting, *lost)}
+        return {pod.key for pod in (*waiting, *lost, *_standing_for(missed))}
     there = Elsewhere((node for node in snapshot.nodes if node.name in drained), snapshot.pods)
-    return {pod.key for pod in (*waiting, *lost) if there.takes(pod)}
+    missed = _standing_for([pod for pod in missed if there.takes(pod)])
+    return {pod.key for pod in (*(pod for pod in (*waiting, *lost) if there.takes(pod)), *missed)}
+
+
+def _standing_for(pods: Sequence[Pod]) -> list[Pod]:
+    """Of many owners' pods those that keep kubectl longest: a zone that is lost must not make the world the whole cluster."""
+    owners: dict[tuple[str, str, str], int] = {}
+    for pod in pods:
+        if (key := owner_key(pod)) is not None:
+            owners[key] = max(owners.get(key, 0), pod.termination_grace_period_seconds)
+    longest = set(sorted(owners, key=lambda one: (-owners[one], one))[:_OWNERS_MAX])
+    return [pod for pod in pods if owner_key(pod) in longest]
 
 
 def _owners_of(snapshot: ClusterSnapshot, pods: Iterable[Pod]) -> tuple[Workload, ...]:
