@@ -121,5 +121,5 @@ def test_a_node_that_is_not_drained_in_the_end_is_a_finding_whatever_the_reason(
     # An owner that is not known may make another pod yet, and the budget has room then.
     unowned = impact_of(cluster(pods, budgets=[none]), make_event(10, "drain", ["a1"]))
     assert finding(unowned, "drain-unfinished").certainty == "possible"
-    free = impact_of(cluster(pods), make_event(10, "drain", ["a1"]))
+    free = impact_of(cluster(pods, workloads=[owner]), make_event(10, "drain", ["a1"]))
     assert "drain-unfinished" not in {one.code for one in free.findings}
