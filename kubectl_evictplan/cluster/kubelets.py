@@ -7,6 +7,7 @@ falling silent, coming back and posting a status are events.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
@@ -130,6 +131,8 @@ class Kubelets:
         self.touch_causes: dict[str, Causes] = {}
         # Last heartbeats that the scenario states: (instant of the stop, last renewal) by node.
         self._stated: dict[str, list[tuple[int, int]]] = {}
+        # How often a kubelet took up again what terminates on its node: what it was about before that counts no more.
+        self._taken_up: Counter[str] = Counter()
         # Silent ones that were heard once more, until they stop.
         self._heard_once_more: set[str] = set()
         # Called with a node's name *before* its kubelet changes, so that observers can look back.
@@ -306,6 +309,8 @@ class Kubelets:
         if old is None and new is not None:
             if new.ready_status not in (None, "Unknown"):
                 self._renew_now(new.name)
+                if self._ends_pods(new.name):
+                    self._finish_terminating(new.name, self._state.node_causes[new.name])
             elif new.name not in self._up:
                 self._note_silence(new.name, self._state.node_causes[new.name])
                 self._await_last_heartbeat(new.name)
@@ -323,19 +328,26 @@ class Kubelets:
 
     def _schedule_finish(self, pod: Pod, left_ns: int, because: Causes) -> None:
         used_ns = int(left_ns * self._exits.fraction(pod.key)) if left_ns else 0
+        taken_up = self._taken_up[pod.node_name]
         self._state.events.schedule(
             self._state.events.now_ns + used_ns + self._exits.reported_after_ns(pod.key),
             Priority.OUTSIDE,
-            lambda: self._finish(pod.key, pod.uid, because),
+            lambda: self._finish(pod.key, pod.uid, taken_up, because),
         )
 
-    def _finish(self, key: str, uid: str, because: Causes) -> None:
+    def _finish(self, key: str, uid: str, taken_up: int, because: Causes) -> None:
         pod = self._state.pods.get(key)
-        if pod is not None and self._ends_pods(pod.node_name):
+        if pod is None or self._taken_up[pod.node_name] != taken_up:
+            return
+        if self._ends_pods(pod.node_name):
             self._state.finish_pod(key, uid, because)
 
     def _finish_terminating(self, name: str, back: Causes) -> None:
-        """A kubelet that is back ends what was deleted while it was silent, or its runtime down."""
+        """A kubelet that is back ends what was deleted before, each pod within its whole grace period.
+
+        One that was silent, whose runtime was down, or whose Node was gone may have begun with it, or not.
+        """
+        self._taken_up[name] += 1
         for pod in list(self._state.pods_by_node.get(name, {}).values()):
             if pod.deletion_timestamp_ns is not None:
                 self._finish_later(pod, (*self._state.deletion_causes.get(pod.key, ()), *back))

@@ -117,4 +117,5 @@ def exit_instants(snapshot: ClusterSnapshot, scenario: Scenario) -> dict[str, se
 
 
 def _is_back(event: ScenarioEvent, node_name: str) -> bool:
-    return event.kubelets_up is True and node_name in event.nodes
+    made = event.node is not None and event.node.name == node_name
+    return made or (event.kubelets_up is True and node_name in event.nodes)

@@ -262,10 +262,17 @@ class World:
         self.kubelet_up[name] = True
         self.leases[name] = self.now
         self.post_ready(name, status)
-        if ended or not self._ends_pods(name):
+        if not ended:
+            self._take_up_terminating(name)
+
+    def _take_up_terminating(self, name: str) -> None:
+        """A kubelet that is back begins anew with what was deleted: what it was about before counts no more."""
+        if not self._ends_pods(name):
             return
         for pod in list(self.pods.values()):
             if pod["node"] == name and pod["deleting"]:
+                mine = pod["key"], pod["incarnation"]
+                self.gone_at = [entry for entry in self.gone_at if entry[1:] != mine]
                 self._finish_later(pod)
 
     def renew(self, name: str) -> None:
@@ -295,6 +302,7 @@ class World:
         if ready is not None and ready["status"] != "Unknown":
             self.kubelet_up[node.name] = True
         self.write_node(node.name, record)
+        self._take_up_terminating(node.name)
 
     def set_tolerations(self, key: str, tolerations: tuple[Toleration, ...]) -> None:
         pod = self.pods.get(key)
