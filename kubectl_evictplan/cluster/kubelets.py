@@ -111,10 +111,10 @@ def _posted(condition: NodeCondition, ready: str, now_ns: int) -> NodeCondition:
 class PodExits(msgspec.Struct, frozen=True):
     """When deleted pods end: after which share of the time they have, and what telling it takes.
 
-    Both are asked by the pod's key.
+    Both are asked by the pod's key; for the share also with the time, in nanoseconds.
     """
 
-    fraction: Callable[[str], float]
+    fraction: Callable[[str, int], float]
     reported_after_ns: Callable[[str], int] = lambda _: 0
 
 
@@ -327,7 +327,7 @@ class Kubelets:
             self._schedule_finish(pod, grace_ns, because)
 
     def _schedule_finish(self, pod: Pod, left_ns: int, because: Causes) -> None:
-        used_ns = int(left_ns * self._exits.fraction(pod.key)) if left_ns else 0
+        used_ns = int(left_ns * self._exits.fraction(pod.key, left_ns)) if left_ns else 0
         taken_up = self._taken_up[pod.node_name]
         self._state.events.schedule(
             self._state.events.now_ns + used_ns + self._exits.reported_after_ns(pod.key),

@@ -380,6 +380,8 @@ class Timeline(msgspec.Struct, eq=False):
     complete: bool = True
     # Somebody asked how much of its grace period a deleted pod uses; without it ``Timing`` could say anything about that.
     exits_matter: bool = False
+    # Of pods whose names are used several times: key, offset from which on it may end, and how long that takes at most.
+    exits: list[tuple[str, int, int]] = []
     entries: list[Entry] = []
     # What the zone queues were told, whatever the order in which they served: see QueueOperation.
     queue_log: list[QueueOperation] = []

@@ -233,6 +233,15 @@ class Scenario(msgspec.Struct, frozen=True):
         created = (event.pod.key for event in self.events if event.pod is not None)
         return frozenset((*acted_on, *created))
 
+    @property
+    def creations_ns(self) -> dict[str, list[int]]:
+        """Offsets at which its events create pods, by their keys."""
+        found: dict[str, list[int]] = {}
+        for event in self.events:
+            if event.pod is not None:
+                found.setdefault(event.pod.key, []).append(event.at_ns)
+        return found
+
 
 def start_problem(start_ns: int, snapshot: ClusterSnapshot) -> str:
     """Return why a scenario cannot start at this instant (epoch), or ""."""

@@ -109,7 +109,7 @@ def simulate_each_pod(
     state.load(snapshot.nodes, pods, snapshot.stand_ins, followers)
     drained = drained_nodes(scenario)
     drain = timing.drain
-    kubelets = Kubelets(state, _exits(state, timing, in_drain=bool(drained)))
+    kubelets = Kubelets(state, _exits(state, timing, scenario, in_drain=bool(drained)))
     parts = drain_parts(state, snapshot, drained, drain, configuration.profile, rooms)
     outliving = (
         *parts.controllers,
@@ -136,17 +136,19 @@ def simulate_each_pod(
     return timeline
 
 
-def _exits(state: ClusterState, timing: Timing, *, in_drain: bool) -> PodExits:
+def _exits(state: ClusterState, timing: Timing, scenario: Scenario, *, in_drain: bool) -> PodExits:
     """Of drains each pod has its own; else all are alike, and the timeline says whether anybody asked."""
-    drain = timing.drain
+    drain, creations_ns = timing.drain, scenario.creations_ns
     if in_drain:
         return PodExits(
-            lambda key: drain.exit_fraction(state.number(key)),
+            lambda key, _: drain.exit_fraction(state.number(key)),
             lambda key: drain.latency_ns(Latency.REPORT_EXIT, state.number(key)),
         )
 
-    def fraction(_: str) -> float:
+    def fraction(key: str, left_ns: int) -> float:
         state.timeline.exits_matter = True
+        if len(creations_ns.get(key, ())) > 1:
+            state.timeline.exits.append((key, state.offset_ns, left_ns))
         return timing.pod_exit_fraction
 
     return PodExits(fraction)

@@ -105,7 +105,8 @@ class PodFates:
         gap_ns = gap_between_outcomes_ns(self._configuration, alone=alone)
         gathered = Gathered(self._horizon_ns, gap_ns, alone=alone)
         tried_all = self._simulate(world, order, runs, gathered, budget)
-        gathered.cut_short = not tried_all or any(run.missed_of(order) for run in runs)
+        unseen = not tried_all or PodExit.name in gathered.missed
+        gathered.cut_short = unseen or any(run.missed_of(order) for run in runs)
         gathered.store(self._result)
         if gathered.missed:
             from kubectl_evictplan.windows.explored import note_waits  # rarely needed
@@ -193,7 +194,7 @@ class PodFates:
     ) -> bool:
         """Simulate what the budget lasts for; whether it lasted for all of it."""
         lifecycle = any(name in run.waits for run in runs for name in names)
-        exits = PodExit(matters=lifecycle or _meet_terminating_pods(world))
+        exits = PodExit(world, matters=lifecycle or _meet_terminating_pods(world))
         gathered.exits_varied = exits.matters
         worlds = self._moved_worlds(world, runs)
         all_worlds = (world, *worlds.values())

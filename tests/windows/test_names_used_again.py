@@ -50,3 +50,21 @@ def test_a_first_node_served_early_can_come_with_a_second_one_served_late() -> N
     timing = Timing(monitor_phase_ns=ns(0.77), pass_phase_ns=ns(0.03), monitor_cost_ns=ns(0.01))
     known = world.snapshot, world.scenario, world.configuration
     assert not list(contradictions(ns(40), predict(*known), simulate(*known, timing)))
+
+
+def test_an_exit_between_two_creations_lets_the_second_one_be() -> None:
+    settings = ControllerSettings("1.16.4")
+    snapshot = make_snapshot(
+        [make_node("n0"), make_node("n1", taints=["A:NoExecute"]), make_node("n2")],
+        [make_pod("p", "n0", grace_seconds=30, uid="first")],
+    )
+    events = [
+        make_event(1, "pod-delete", pods=["default/p"]),
+        make_event(5, "pod-create", pod=make_pod("p", "n2", uid="second")),
+        make_event(10, "pod-create", pod=make_pod("p", "n1", uid="third")),
+    ]
+    configuration = resolve_configuration(settings, snapshot.control_plane)
+    prediction = predict(snapshot, make_scenario(events, horizon=60), configuration)
+    (row,) = prediction.evictions
+    assert (row.uid, row.certainty, row.windows[0].earliest_seconds) == ("third", "possible", 10)
+    assert prediction.inputs.coverage.exact == 1

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -31,6 +32,8 @@ GC_COST_MAX_NS = 25_000_000
 _JUST_NS = 1_000
 # Simulations of one history, and of them for the timers that run.
 _TIMINGS_MAX, _FRACTIONS_MAX = 64, 16
+# Places of exits between creations of one name.
+_EXITS_MAX = 12
 
 
 class PodTiming(NamedTuple):
@@ -156,13 +159,51 @@ class PodExit(Unknown[PodTiming]):
     name = "exit of pods"
     what = "how much of its grace period each deleted pod uses"
 
-    def __init__(self, *, matters: bool) -> None:
+    def __init__(self, world: PodWorld, *, matters: bool) -> None:
         self.matters = matters
+        # A name that is free for the second creation, or the third, and not for the one before.
+        creations = world.scenario.creations_ns.items()
+        self._creations_ns = {key: each for key, each in creations if len(each) > 1}
+
+    @property
+    def decides_who_is_created(self) -> bool:
+        """Whether of several pods of one name it may be this one or that one that comes to be."""
+        return self.matters and bool(self._creations_ns)
 
     def settle(self, part: PodTiming, most: int) -> Iterator[PodTiming]:
         """All of it; and none of it, where something happens to the node afterwards."""
         for fraction in (0.0, 1.0) if self.matters else (1.0,):
-            yield part._replace(timing=replace(part.timing, pod_exit_fraction=fraction))
+            yield _exiting(part, fraction)
+
+    def between_creations(
+        self, part: PodTiming, run: Callable[[Timing], Timeline]
+    ) -> Iterator[PodTiming]:
+        """Likewise; and such that a pod is gone just before each creation under its name. All pods use as much of it.
+
+        Where two of one name may end between creations, one after the other, that does not stand for everything.
+        """
+        left, tried = [0.0, 1.0], set[float]()
+        decided: set[tuple[str, int]] = set()
+        while left:
+            fraction = left.pop(0)
+            if fraction in tried:
+                continue
+            tried.add(fraction)
+            for key, from_ns, most_ns in run(_exiting(part, fraction).timing).exits:
+                inside = [at_ns - from_ns for at_ns in self._creations_ns[key]]
+                inside = [each for each in inside if _JUST_NS < each <= most_ns]
+                decided.update((key, from_ns) for _ in inside)
+                left += [(each - _JUST_NS) / most_ns for each in inside]
+            if len(tried) + len(left) > _EXITS_MAX:
+                left.clear()
+                part = part._replace(missed=part.missed | {self.name})
+        if len({key for key, _ in decided}) < len(decided):
+            part = part._replace(missed=part.missed | {self.name})
+        yield from (_exiting(part, fraction) for fraction in sorted(tried))
+
+
+def _exiting(part: PodTiming, fraction: float) -> PodTiming:
+    return part._replace(timing=replace(part.timing, pod_exit_fraction=fraction))
 
 
 class RunningTimers(Unknown[PodTiming]):
@@ -229,13 +270,18 @@ class PodTimings:
         # Where loops look at what becomes of pods, each history has instants of its own for them.
         self._of_each_history = self._garbage.looks_at_ends
         garbage = () if self._of_each_history else (self._garbage,)
-        unknowns = (*garbage, StaleKey(world), exits)
+        # And so has who is created, where it is one pod of a name or another.
+        self._exits = exits if exits.decides_who_is_created else None
+        unknowns = (*garbage, StaleKey(world), exits)[: None if self._exits is None else -1]
         self._base = settled(PodTiming(), unknowns, _TIMINGS_MAX)
 
     def of(self, world: PodWorld, played: Mapping[str, NodePlayback]) -> list[PodTiming]:
         """The timings of one history; ``world`` is this one, with starts at instants of their own."""
         running = self._timers.at(world, played.values())
         parts = [each for part in self._base for each in running.settle(part, len(self._base))]
+        if self._exits is not None:
+            run = partial(world.simulate, played)
+            parts = [each for one in parts for each in self._exits.between_creations(one, run)]
         if not self._of_each_history:
             return parts
         apart = world.without_garbage_collection()
