@@ -9,6 +9,7 @@ not ready throughout is served when all that can come before it have been.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -339,8 +340,35 @@ class LatestServices:
             rate_qps = configuration.secondary_node_eviction_rate_qps
             if self._smallest(zone) <= configuration.large_cluster_size_threshold:
                 return None
+        if worst == FULL and self._may_stay_stopped:
+            return None
         # A limiter that refused all keeps doing so when it is told one node a second.
         return None if rate_qps == 1.0 and self._may_refuse_all(zone) else rate_qps
+
+    @cached_property
+    def _may_stay_stopped(self) -> bool:
+        """Whether zones that are down all the time may be served no more once all were: one that is new ends that for itself only."""
+        if self.all_down_until_ns is None:
+            return False
+        segments = list(self._elementary())
+        if len(segments) * len(self._snapshot.nodes) > _LOOKED_AT_MAX:
+            return True
+        return any(self._may_be_new(zone, segments) for zone in self.zones)
+
+    def _may_be_new(self, zone: str, segments: Sequence[Span]) -> bool:
+        """Whether a tick may find nodes that count in the zone, and one before it none."""
+        members = [member for member in self._zones.get(zone, ()) if member.counts]
+        if self._snapshot.bystanders.get(zone):
+            return False
+        empty = False
+        for segment in segments:
+            can_be = [_can_be(member.course, segment) for member in members]
+            empty = empty or all(
+                gone or not member.stays for member, (*_, gone) in zip(members, can_be, strict=True)
+            )
+            if empty and any(up or not_up for up, not_up, _ in can_be):
+                return True
+        return False
 
     def _bounds(self, zone: str, segment: Span) -> States:
         ready = [self._snapshot.bystanders.get(zone, 0)] * 2

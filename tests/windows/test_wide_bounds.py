@@ -14,15 +14,18 @@ from builders import (
     UNREACHABLE,
     default_tolerations,
     make_event,
+    make_node,
     make_pod,
     make_scenario,
     make_snapshot,
     tolerates,
 )
+from kubectl_evictplan.cluster.timeline import PodDeleted
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.objects import Pod, Toleration
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
+from kubectl_evictplan.simulation.simulate import simulate
 from kubectl_evictplan.windows.line_replay import NEVER_NS
 
 
@@ -187,3 +190,17 @@ def test_only_a_pod_whose_name_was_used_before_may_go_at_any_time() -> None:
     assert {span for span in spans if span[0] == "one"} == {("one", 170, 170)}
     assert {span for span in spans if span[0] == "two"} == {("two", 300, NEVER_NS // 10**9)}
     assert surely_deleted(first, *events) == {first.key: 170}
+
+
+def test_a_zone_that_is_new_leaves_all_others_without_tokens() -> None:
+    nodes = [make_node(f"n{zone}", zone=zone) for zone in "abc"]
+    snapshot = make_snapshot(nodes, [make_pod("p", "na")])
+    configuration = resolve_configuration(ControllerSettings("1.29.6"), snapshot.control_plane)
+    silent = make_event(1, "kubelet-stop", ["na", "nb", "nc"])
+    anew = [make_event(100, "node-delete", "nc"), make_event(120, "node-create", node=nodes[2])]
+    for back, served in (([make_event(120, "kubelet-start", "nc")], {"default/p"}), (anew, set())):
+        scenario = make_scenario([silent, *back], horizon=900)
+        world = World(snapshot, scenario, configuration)
+        run = simulate(*(world.snapshot, world.scenario, world.configuration))
+        assert {e.pod for e in run.entries if isinstance(e, PodDeleted)} == served
+        assert set(WideWorld(world).certain_by_ns) == served
