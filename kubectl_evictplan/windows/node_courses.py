@@ -9,6 +9,7 @@ comes after it is Ready again takes it off.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
 import msgspec
 
@@ -186,6 +187,7 @@ class NodeCourses:
     def _follow(self, name: str, drafts: list[_Draft], index: int, event: ScenarioEvent) -> None:
         newest, within = drafts[-1], (event.at_ns, event.latest_ns)
         if isinstance(event, StopKubelet):
+            self._silence_before(name, drafts, index, event)
             if newest.silent is None:
                 newest.silent = self._last_heartbeat(name, newest.stretch, index, event)
             elif event.last_heartbeat_ns is not None:
@@ -201,6 +203,19 @@ class NodeCourses:
             drafts.append(_Draft(Stretch(within, status), silent))
         elif isinstance(event, TouchLease):
             newest.stretch.passed_over = True
+
+    def _silence_before(
+        self, name: str, drafts: Sequence[_Draft], index: int, event: StopKubelet
+    ) -> None:
+        """A last heartbeat that is stated may lie before what was posted, or happened to the Node, until the stop."""
+        last_ns = event.last_heartbeat_ns
+        if last_ns is None:
+            return
+        for draft, after in pairwise(drafts):
+            if draft.stretch.status is not None and last_ns < after.stretch.begins[1]:
+                silent = self._last_heartbeat(name, draft.stretch, index, event)
+                before = draft.silent or silent
+                draft.silent = min(silent[0], before[0]), max(silent[1], before[1])
 
     def _last_heartbeat(self, name: str, stretch: Stretch, index: int, event: StopKubelet) -> Span:
         if event.last_heartbeat_ns is not None:
