@@ -116,7 +116,8 @@ class ChangeBounds:
         if span[0] >= NEVER_NS:
             return
         yield max(span[0], 0), max(span[1], 0)
-        if not any(life.begins[1] <= span[0] and span[1] <= life.ends_ns for life in lives):
+        # What comes with the end of a process may come after it.
+        if not any(life.begins[1] <= span[0] and span[1] < life.ends_ns for life in lives):
             yield from (life.begins for life in lives if life.begins[1] >= span[0])
 
     def _added(self, course: NodeCourse, taint: str) -> Iterator[Span]:

@@ -145,6 +145,9 @@ class WideFates:
             until_ns = NEVER_NS  # nobody cancels the timers of a node that is deleted
         # Once no taint is put on any more, no timer begins that none has run out before.
         put_ns = [min(each.put[1], life.ends_ns) for each in course.taints]
+        if version.pod.deletion_timestamp_ns is not None:
+            # What it went for is past: it goes once more where a taint is taken off and another one is left.
+            put_ns += [min(each.until_ns, life.ends_ns) for each in course.taints]
         quiet_ns = max(*put_ns, life.begins[1], version.since_ns, 0)
         if quiet_ns >= NEVER_NS:
             return until_ns

@@ -204,3 +204,31 @@ def test_a_zone_that_is_new_leaves_all_others_without_tokens() -> None:
         run = simulate(*(world.snapshot, world.scenario, world.configuration))
         assert {e.pod for e in run.entries if isinstance(e, PodDeleted)} == served
         assert set(WideWorld(world).certain_by_ns) == served
+
+
+def test_a_pod_that_terminates_may_go_once_more_when_a_taint_is_taken_off_and_another_stays() -> (
+    None
+):
+    pod = make_pod("p", "n0", deleted=-5)
+    taints = ["A:NoExecute", "B:NoExecute"]
+    snapshot = make_snapshot([make_node("n0", taints=taints), "n1"], [pod])
+    configuration = resolve_configuration(ControllerSettings("1.29.6"), snapshot.control_plane)
+    scenario = make_scenario([make_event(8, "untaint", "n0", taint="A")], horizon=100)
+    spans = {
+        each.span for each in WideWorld(World(snapshot, scenario, configuration)).possible[pod.key]
+    }
+    assert any(low_ns <= 8 * 10**9 <= high_ns for low_ns, high_ns in spans)
+
+
+def test_what_is_posted_when_a_process_ends_is_seen_by_the_next_one() -> None:
+    snapshot = make_snapshot(["n0", "n1"])
+    events = [
+        make_event(6, "controller-stop"),
+        make_event(6, "node-ready", "n0", status="False"),
+        make_event(9, "controller-start"),
+        make_event(12, "node-ready", "n0", status="False"),
+    ]
+    configuration = resolve_configuration(ControllerSettings("1.29.6"), snapshot.control_plane)
+    world = World(snapshot, make_scenario(events, horizon=60), configuration)
+    run = simulate(world.snapshot, world.scenario, world.configuration)
+    assert not list(WideWorld(world).changes_outside(run))
