@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from builders import make_event, make_node, make_pod, make_scenario, make_snapshot
+from builders import (
+    UNREACHABLE,
+    make_event,
+    make_node,
+    make_pod,
+    make_scenario,
+    make_snapshot,
+)
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings
@@ -29,3 +36,18 @@ def test_a_node_that_is_deleted_while_it_waits_loses_its_pods_all_the_same(delet
     # The second token comes some ten seconds after the first, whoever gets that.
     assert latest["p"] == latest["q"] > deleted
     assert {row.certainty for row in prediction.evictions} == {"certain"}
+
+
+def test_a_taint_that_is_left_on_a_node_tells_nothing_of_its_place_in_line() -> None:
+    taint = f"{UNREACHABLE}:NoExecute"
+    for taints in ([], [taint]):
+        snapshot = make_snapshot(
+            [make_node("n0", taints=taints), "n1", "n2"], [make_pod("p", "n0")]
+        )
+        flags = {"enable-taint-manager": "false", "pod-eviction-timeout": "60s"}
+        settings = ControllerSettings(kubernetes_version="1.18.6", flags=flags)
+        configuration = resolve_configuration(settings, snapshot.control_plane)
+        silent = make_event(1, "kubelet-stop", "n0", last_heartbeat=0)
+        (row,) = predict(snapshot, make_scenario([silent], horizon=200), configuration).evictions
+        assert row.certainty == "certain"
+        assert row.earliest_seconds == 60 and 65 < row.latest_seconds < 66

@@ -140,7 +140,8 @@ class NodeLifecycle:
                 self._attention.add(name)
         self._zone_states.load()
         for name, node in self._state.nodes.items():
-            if self._tainter.owns_taint(node):
+            # In the other mode a taint that is left tells nothing of whom the line has served.
+            if self._configuration.taint_mode and self._tainter.owns_taint(node):
                 self._queues.mark_served(name)
             if node.ready_status != TRUE:
                 self._queues.record(Told.STATUS, name=name, status=node.ready_status)
