@@ -43,6 +43,8 @@ class Slot(NamedTuple):
     choice: Choice
     left_out_ns: int = 0
     between: tuple[Moment, Moment] | None = None
+    # What one tick writes is seen at its end only.
+    at_once: bool = False
 
     def wait_of(self, ordinal: int) -> int:
         """In which of its waits a node gets a taint for the n-th time: the n-th in which it is served."""

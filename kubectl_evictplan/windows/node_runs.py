@@ -168,7 +168,9 @@ class NodeRun:
             if operation.name:
                 if not self._note_decision(operation):
                     continue
-                zones = zones_of.get(operation.name, set())
+                # What a tick does with its name it does in the line of the zone that it is in then.
+                own = {operation.zone} if operation.told in _OF_ONE_ZONE else everywhere
+                zones = own & zones_of.get(operation.name, set())
             elif operation.told in _OF_ALL_ZONES:
                 zones = everywhere
             for zone in zones & everywhere:
@@ -222,6 +224,7 @@ class NodeRun:
 
 
 _PLACES = (Told.MARK, Told.SWAPPED, Told.RETIRED, Told.TAINTED_BEFORE)
+_OF_ONE_ZONE = (*_PLACES, Told.REACHABLE)
 _OF_ALL_ZONES = (Told.STARTED, Told.STOPPED, Told.MID_TICK)
 
 
@@ -345,7 +348,10 @@ def run_piece(
             lacks = zone in without_token
             found.append(_waits_of(piece, lines, configuration, view, served, known, lacks))
         waiting[zone] = {name for names in found for name in names}
-        for name, windows in merge_waits(found, gap_ns, known.horizon_ns).items():
+        merged = merge_waits(found, gap_ns, known.horizon_ns)
+        # Who had its taint before the start waits for nothing, but is in a line that is made anew.
+        others = {name for run, line in lines for name in run.decided_again & line.group_of.keys()}
+        for name, windows in (*merged.items(), *((each, []) for each in others - merged.keys())):
             if len(windows) > 1:
                 windows = list(_without_news(name, windows, runs, gap_ns, known.horizon_ns))
             if name in waits:
@@ -353,7 +359,8 @@ def run_piece(
             if any(name in run.decided_again for run, _ in lines):
                 windows = [*windows, *_early_swaps(name, lines, configuration)]
             # Nodes that are alike share one list.
-            waits[name] = windows
+            if windows:
+                waits[name] = windows
     for name, windows in waits.items():
         if len(windows) > 1:
             waits[name] = sorted(windows, key=lambda window: window.eligible_ns)

@@ -243,17 +243,17 @@ class _Tried:
         world: PodWorld,
         slot: Slot,
         piece: Piece,
-        found: list[tuple[Choice, dict[str, NodePlayback]]],
+        found: list[tuple[Choice, bool, dict[str, NodePlayback]]],
         budget: Budget,
     ) -> None:
         """Simulate the histories at one end of a piece, all of them or some from everywhere."""
         if budget.left < SIMULATION * len(found):
             found = list(spread(found))
-        for number, (choice, played) in enumerate(found):
+        for number, (choice, at_once, played) in enumerate(found):
             if number and budget.is_spent:
                 self.cut_short = True
                 return
-            own = slot._replace(choice=choice)
+            own = slot._replace(choice=choice, at_once=at_once)
             if any(node.decisions for node in played.values()):
                 own = own._replace(left_out_ns=piece.left_out_ns)
                 self._gathered.missed |= piece.missed
@@ -330,8 +330,8 @@ def _played_back(
     missed: set[str],
     *,
     latest: bool,
-) -> Iterator[tuple[Choice, dict[str, NodePlayback]]]:
-    """Histories of all nodes of a world at one end of a piece, each with each. Notes what is ``missed``."""
+) -> Iterator[tuple[Choice, bool, dict[str, NodePlayback]]]:
+    """Histories of all nodes of a world at one end of a piece, each with each, and whether ticks are seen at their end only. Notes what is ``missed``."""
     end = run.last if latest else run.first
     rows = []
     for name in names:
@@ -363,7 +363,7 @@ def _played_back(
                 name: record.playback(history.served_ns, late_ns, at_once=at_once)
                 for (name, record), history in zip(records, chosen, strict=True)
             }
-            yield (*choice, int(at_once)), played
+            yield choice, at_once, played
 
 
 def _together(rows: list[list[History]], missed: set[str]) -> Iterator[tuple[History, ...]]:

@@ -6,7 +6,16 @@ import pytest
 from realities import World
 from test_bounds import check_world
 
-from builders import make_event, make_lease, make_node, make_pod, make_scenario, make_snapshot
+from builders import (
+    NOT_READY,
+    make_event,
+    make_lease,
+    make_node,
+    make_pod,
+    make_scenario,
+    make_snapshot,
+    make_taint,
+)
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.topology import EXCLUDE_DISRUPTION
 from kubectl_evictplan.prediction.predict import predict
@@ -95,3 +104,20 @@ def test_the_return_of_nodes_from_lines_made_anew_keeps_its_word() -> None:
 @pytest.mark.parametrize("number", [1, 2, 5])
 def test_zones_in_which_no_node_counts_keep_their_word(release: str, number: int) -> None:
     check_world(excluded_and_silent(number, horizon=300, release=release), number, 40)
+
+
+def test_a_pass_may_swap_the_taint_of_whoever_had_it_before_the_start() -> None:
+    labels, taint = {EXCLUDE_DISRUPTION: "true"}, make_taint(f"{NOT_READY}:NoExecute", added=-20)
+    down = make_node("n0", zone="a", labels=labels, ready="False", heartbeat=-21, taints=[taint])
+    snapshot = make_snapshot([down, make_node("h0", zone="b")], renewed=-1)
+    silent = make_event(3, "kubelet-stop", "n0", last_heartbeat=2)
+    configuration = resolve_configuration(ControllerSettings("1.29.6"), snapshot.control_plane)
+    prediction = predict(snapshot, make_scenario([silent], horizon=100), configuration)
+    changes = next(report.changes for report in prediction.nodes if report.node == "n0")
+    (removed,) = [
+        change
+        for change in changes
+        if (change.what, change.value) == ("taint-removed", f"{NOT_READY}:NoExecute")
+    ]
+    # A tick that finds it silent writes that 40 s after the heartbeat at the earliest, and swaps the taint a tick later.
+    assert 42 <= removed.earliest_seconds < 42.1

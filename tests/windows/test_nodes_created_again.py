@@ -7,6 +7,7 @@ import pytest
 from builders import EXCLUDE_LABEL, make_event, make_node, make_scenario, make_snapshot, ns
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.objects import ControlPlaneFlags, Node
+from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings
 from kubectl_evictplan.windows.latest_services import LatestServices
 from kubectl_evictplan.windows.node_courses import NodeCourses
@@ -54,3 +55,36 @@ def test_a_node_that_is_created_with_a_status_was_heard_at_that_instant(
         ]
     )
     assert last_heartbeat_window(snapshot, scenario, 3, "n0") == (ns(last), ns(last))
+
+
+def test_a_node_that_is_created_again_elsewhere_waits_in_each_line_for_itself() -> None:
+    nodes = [make_node(f"{zone}{number}", zone=zone) for zone in "ab" for number in range(4)]
+    snapshot = make_snapshot(nodes, renewed=-1)
+    events = [
+        make_event(2, "kubelet-stop", ["a0", "a1"], last_heartbeat=1),
+        make_event(90, "node-delete", "a0"),
+        make_event(100, "node-create", node=make_node("a0", zone="b", created=None)),
+        make_event(150, "node-ready", "a0", status="False"),
+    ]
+    configuration = resolve_configuration(ControllerSettings("1.18.6"), ControlPlaneFlags())
+    prediction = predict(snapshot, make_scenario(events, horizon=200), configuration)
+    changes = next(report.changes for report in prediction.nodes if report.node == "a0")
+    added = [each for each in changes if each.what == "taint-added" and "NoExecute" in each.value]
+    # One line of two, each of them first or second; then a line of its own.
+    spans = [(each.earliest_seconds, each.latest_seconds) for each in added]
+    assert len(spans) == 2 and all(each.certainty == "certain" for each in added)
+    assert spans[0][0] <= 46.1 and spans[0][1] > 60
+    assert spans[1][0] <= 150.1 and spans[1][1] < 156
+
+
+def test_a_last_heartbeat_before_a_node_is_gone_counts_whenever_its_kubelet_stops() -> None:
+    snapshot = make_snapshot(["n0", "n1"], renewed=-2)
+    events = [
+        make_event(100, "node-delete", "n0"),
+        make_event(101, "kubelet-stop", "n0", last_heartbeat=5),
+    ]
+    configuration = resolve_configuration(ControllerSettings("1.29.6"), ControlPlaneFlags())
+    given = snapshot, make_scenario(events), configuration
+    exists, _ = NodeCourses(*given, ns(5.02)).of("n0").stretches
+    assert exists.unknown is not None
+    assert ns(44) < exists.unknown[0] <= ns(45) and ns(50) <= exists.unknown[1] < ns(51)
