@@ -190,6 +190,8 @@ def _outside(
             (window.earliest_seconds, window.latest_seconds) for window in eviction.windows
         )
     waits = {wait.pod for report in prediction.drains for wait in (*report.waiting, *report.failed)}
+    # A budget that nobody has seen is not named.
+    unread = {one.node for one in prediction.drains if "PodDisruptionBudget" in one.not_in_input}
     replacements = timeline.replacements()
     for entry in timeline.entries:
         at = round(entry.at_ns / 1e9, 6)
@@ -199,7 +201,7 @@ def _outside(
             if not any(low <= at <= high for low, high in windows.get(entry.pod, ())):
                 yield f"{entry.pod} at {at}"
         elif isinstance(entry, EvictionNotAllowed) and entry.uid not in replacements:
-            if entry.pod not in waits:
+            if entry.pod not in waits and entry.node not in unread:
                 yield f"{entry.pod} waits"
         elif isinstance(entry, NodeDrainStarted):
             if not any(_may_start(report, entry.node, at) for report in prediction.drains):

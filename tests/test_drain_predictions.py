@@ -20,6 +20,7 @@ from drain_worlds import (
 from msgspec.structs import replace
 
 from builders import make_event, make_pod, ns
+from kubectl_evictplan.kube.infrastructure import Infrastructure, Namespace
 from kubectl_evictplan.kube.objects import ClusterSnapshot, OwnerReference, Workload
 from kubectl_evictplan.prediction.document import (
     CERTAIN,
@@ -211,6 +212,9 @@ def test_a_redacted_snapshot_predicts_the_same_but_for_the_names() -> None:
     db = App("db", ["a1", "a1", "b1"], kind="StatefulSet", most=1)
     unready = App("sick", ["a1", "b1", "b1"], least=1, unready=[0], policy="AlwaysAllow")
     snapshot = drained_cluster(WEB, FREE, db, unready)
+    # Nobody can delete it, which its pseudonym does not tell.
+    namespaces = Infrastructure(namespaces=(Namespace("default", phase="Active"),))
+    snapshot = replace(snapshot, infrastructure=namespaces)
     names = pseudonyms(snapshot, b"key")
 
     def told(snapshot: ClusterSnapshot, node: str) -> list[object]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from drain_worlds import App, drain, drained_cluster, drains, proven
+from drain_worlds import CONFIGURATION, App, drain, drained_cluster, drains, proven
 from msgspec.structs import replace
 
 from builders import ns
@@ -11,7 +11,7 @@ from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.disruption import EvictionRules
 from kubectl_evictplan.kube.infrastructure import Infrastructure, Namespace
 from kubectl_evictplan.kube.objects import ClusterSnapshot, ControlPlaneFlags
-from kubectl_evictplan.prediction.document import Prediction
+from kubectl_evictplan.prediction.document import ExpectedEnd, Prediction
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings
 
@@ -58,3 +58,57 @@ def test_nothing_is_said_of_budgets_that_cannot_be_read_where_none_is_asked(rele
     assert unread.drains == known.drains
     assert unread.drains[0].end_earliest_seconds is not None
     assert "budget-not-readable" not in {one.code for one in unread.warnings}
+
+
+def in_namespace(name: str, *phases: str) -> ClusterSnapshot:
+    """A pod on a1 in that namespace; of each of these phases the input has the namespace once."""
+    snapshot = drained_cluster(App("web", ("a1", "b1")))
+    namespaces = tuple(Namespace(name, phase=phase) for phase in phases)
+    return replace(
+        snapshot,
+        pods=tuple(replace(pod, namespace=name) for pod in snapshot.pods),
+        workloads=tuple(replace(one, namespace=name) for one in snapshot.workloads),
+        infrastructure=Infrastructure(namespaces=namespaces),
+    )
+
+
+def test_a_namespace_that_is_not_in_the_input_is_not_taken_for_one_that_stays() -> None:
+    known, unread = in_namespace("shop", "Active"), in_namespace("shop")
+    told = predicted(known, "1.37.0")
+    assert [one.certainty for one in told.evictions] == ["certain"]
+    assert "namespaces-not-listed" not in {one.code for one in told.warnings}
+    found = predicted(unread, "1.37.0")
+    (report,), (alone,) = found.drains, told.drains
+    assert [one.certainty for one in found.evictions] == ["possible"]
+    assert (report.end_reason, report.end_latest_seconds) == (None, None)
+    assert report.not_in_input == ("Namespace",)
+    assert report.expected == ExpectedEnd(
+        alone.end_earliest_seconds, alone.end_latest_seconds, 0, "drained"
+    )
+    assert "namespaces-not-listed" in {one.code for one in found.warnings}
+
+
+@pytest.mark.parametrize("name", ["default", "kube-public", "kube-system"])
+def test_nobody_can_delete_the_namespaces_of_kubernetes_itself(name: str) -> None:
+    found = predicted(in_namespace(name), "1.37.0")
+    assert [one.certainty for one in found.evictions] == ["certain"]
+    assert found.drains[0].end_reason == "drained"
+
+
+def test_a_drain_that_does_not_evict_asks_no_namespace() -> None:
+    event = replace(drain("a1"), disable_eviction=True)
+    found = predict(in_namespace("shop"), drains(event), CONFIGURATION)
+    assert [one.certainty for one in found.evictions] == ["certain"]
+    assert "namespaces-not-listed" not in {one.code for one in found.warnings}
+
+
+@pytest.mark.parametrize("timeout_ns", [0, ns(20)])
+def test_what_is_told_without_namespaces_holds_where_one_is_terminating(timeout_ns: int) -> None:
+    rules, event = EvictionRules(), replace(drain("a1"), timeout_ns=timeout_ns)
+    ((_, unread),) = proven(in_namespace("shop"), event, rules=rules).turns.items()
+    ((_, ending),) = proven(in_namespace("shop", "Terminating"), event, rules=rules).turns.items()
+    assert unread.reasons >= ending.reasons
+    if ending.end is not None and ending.end.latest_ns is not None:
+        assert unread.end is not None and unread.end.latest_ns is not None
+        assert unread.end.earliest_ns <= ending.end.earliest_ns
+        assert unread.end.latest_ns >= ending.end.latest_ns

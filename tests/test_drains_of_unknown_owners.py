@@ -18,8 +18,9 @@ from drain_worlds import (
 from drawn_drains import broken_promises, draw_bounded_world, reality, with_gaps, with_the_rest
 from msgspec.structs import replace
 
+from kubectl_evictplan.impact.assess import assess_impact
 from kubectl_evictplan.kube.objects import ClusterSnapshot
-from kubectl_evictplan.prediction.document import CERTAIN, Prediction
+from kubectl_evictplan.prediction.document import CERTAIN, DrainReport, ExpectedEnd, Prediction
 from kubectl_evictplan.prediction.predict import predict
 
 
@@ -145,6 +146,56 @@ def test_nobody_knows_whether_a_budget_stays_closed_where_an_owner_is_not_in_the
 def test_an_owner_that_is_not_in_the_input_may_send_a_pod_to_the_node_before_it_is_cordoned() -> (
     None
 ):
-    web, other = App("web", ("a1",)), App("other", ("b1",))
+    web, other = App("web", ("a1",)), App("other", ("b1",), least=1)
     assert "a1 ends" in drained_without((), web, other)
     assert drained_without(("other",), web, other) == ["default/web-0 is evicted by eviction-api"]
+
+
+def only_report(snapshot: ClusterSnapshot, *names: str) -> DrainReport:
+    """Of a drain of a1, where the input does not have these owners."""
+    world = DrainedWorld(without_owners(snapshot, names), drains(drain("a1")))
+    (report,) = predict(*world, assume_ready=READY).drains
+    return report
+
+
+def findings(snapshot: ClusterSnapshot) -> set[str]:
+    """The codes of what a drain of a1 costs."""
+    world = DrainedWorld(snapshot, drains(drain("a1")))
+    prediction = predict(*world, assume_ready=READY)
+    impact = assess_impact(*world, prediction, assume_ready=READY)
+    return {one.code for one in impact.findings}
+
+
+def test_a_pod_that_nobody_knows_and_no_budget_covers_makes_a_drain_longer_and_does_not_fail_it() -> (
+    None
+):
+    web, other = App("web", ("a1",), grace=10), App("other", ("b1",), grace=60)
+    alone = only_report(drained_cluster(web, other))
+    report = only_report(drained_cluster(web, other), "other")
+    assert (report.end_reason, report.exit_code) == ("drained", 0)
+    assert alone.end_latest_seconds is not None and alone.end_latest_seconds < 15
+    assert report.end_latest_seconds is not None and 60 < report.end_latest_seconds < 65
+
+
+def test_what_is_not_in_the_input_is_named_with_the_end_that_it_may_prevent() -> None:
+    web, other = App("web", ("a1", "b1"), least=1), App("other", ("b1",), least=1)
+    alone = only_report(drained_cluster(web, other))
+    report = only_report(drained_cluster(web, other), "web", "other")
+    assert (report.end_reason, report.end_latest_seconds, report.exit_code) == (None, None, None)
+    assert report.not_in_input == ("ReplicaSet",)
+    assert report.expected == ExpectedEnd(
+        alone.end_earliest_seconds, alone.end_latest_seconds, 0, "drained"
+    )
+
+
+def test_nothing_is_said_of_an_end_that_nothing_missing_can_prevent() -> None:
+    web = App("web", ("a1", "b1"), least=1)
+    report = only_report(drained_cluster(web))
+    assert (report.not_in_input, report.expected) == ((), None)
+
+
+def test_no_finding_says_that_a_drain_is_unfinished_for_what_nobody_has_seen_alone() -> None:
+    web = App("web", ("a1", "b1"), least=1)
+    held = App("held", ("a1",), least=1)
+    assert "drain-unfinished" not in findings(without_owners(drained_cluster(web), ("web",)))
+    assert "drain-unfinished" in findings(without_owners(drained_cluster(held), ("held",)))

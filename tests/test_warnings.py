@@ -32,7 +32,8 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 
 def test_a_plain_prediction_has_few_warnings() -> None:
     pod = make_pod("web", "n1", owner="ReplicaSet/web", tolerations=default_tolerations())
-    snapshot = replace(make_snapshot(["n1"], [pod]), kinds_seen=("PodDisruptionBudget",))
+    seen = ("PodDisruptionBudget", "ReplicaSet")
+    snapshot = replace(make_snapshot(["n1"], [pod]), kinds_seen=seen)
     assert warn([], events=[TAINT], snapshot=snapshot) == []
 
 

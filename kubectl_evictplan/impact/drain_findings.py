@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kubectl_evictplan.impact.finding_items import Facts, Item
 from kubectl_evictplan.impact.finding_words import counted
 from kubectl_evictplan.kube.drain_filters import OVERRIDES, Reason
-from kubectl_evictplan.prediction.document import DrainReport
+from kubectl_evictplan.prediction.document import POSSIBLE, DrainReport
 from kubectl_evictplan.scenarios.names import listed
 
 
@@ -27,7 +27,9 @@ def drain_waits(facts: Facts) -> Iterator[Item]:
 def drain_unfinished(facts: Facts) -> Iterator[Item]:
     """Nodes of which kubectl is surely, or perhaps, not through with all pods."""
     for one in facts.world.prediction.drains:
-        if one.unfinished:
+        # What only objects prevent that nobody has seen is said once, as an unknown.
+        unseen = one.expected is not None and one.expected.end_reason == "drained"
+        if one.unfinished and not (unseen and one.unfinished == POSSIBLE):
             remedy = _without_refusals(one) if one.end_reason == "refused" else ""
             yield Item(f"Node/{one.node}", _unfinished(one), one.unfinished, remedy=remedy)
 

@@ -19,6 +19,8 @@ from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, Revisions, Workload
 
 TERMINATING = "Terminating"
+# The API server lets nobody delete them (admission plugin NamespaceLifecycle).
+_NEVER_DELETED = frozenset({"default", "kube-public", "kube-system"})
 
 
 class MakesNone(Enum):
@@ -63,6 +65,12 @@ def terminating_namespaces(snapshot: ClusterSnapshot) -> frozenset[str]:
     return frozenset(
         one.name for one in snapshot.infrastructure.namespaces if one.phase == TERMINATING
     )
+
+
+def known_namespaces(snapshot: ClusterSnapshot) -> frozenset[str]:
+    """Names of the namespaces of which it is known whether they are being deleted: of any other nobody has asked, or may."""
+    listed = (one.name for one in snapshot.infrastructure.namespaces)
+    return _NEVER_DELETED.union(listed)
 
 
 # How a release looks at spec.minReadySeconds: not at all (the gate StatefulSetMinReadySeconds is off in 1.22); so long

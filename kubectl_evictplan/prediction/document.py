@@ -322,6 +322,19 @@ class FailedPod(Record):
     certainty: str
 
 
+class ExpectedEnd(Record):
+    """How the drain of a node ends if objects that are not in the input do not prevent it.
+
+    No budget covers the node's pods besides those of the input, every owner has as many pods as it wants, no
+    namespace is being deleted. ``exit_code`` is null where it may differ.
+    """
+
+    end_earliest_seconds: float
+    end_latest_seconds: float
+    exit_code: int | None
+    end_reason: str
+
+
 class DrainReport(Record):
     """One node of one ``kubectl drain``; ``exit_code`` is that of the whole process.
 
@@ -329,7 +342,8 @@ class DrainReport(Record):
     never through with it, or not before the given horizon. ``exit_code`` and ``end_reason`` (drained | refused |
     timeout | error | never) are null when they differ; ``end_reason`` "horizon": the drain is still going on at the
     horizon, or has not begun. ``skipped`` are the pods that kubectl leaves alone, with the filter that does:
-    daemon-set | mirror-pod | not-selected | deleted-long-ago.
+    daemon-set | mirror-pod | not-selected | deleted-long-ago. ``not_in_input`` are kinds without which the end is not known,
+    ``expected`` how it would be if they prevent nothing, null where that is not known either.
     """
 
     node: str
@@ -344,6 +358,8 @@ class DrainReport(Record):
     failed: tuple[FailedPod, ...]
     origin: str = ""
     skipped: tuple[SkippedPod, ...] = ()
+    not_in_input: tuple[str, ...] = ()
+    expected: ExpectedEnd | None = None
 
     @property
     def unfinished(self) -> str:

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 from kubectl_evictplan.cluster.readiness import ReadyTimes
 from kubectl_evictplan.cluster.timeline import EVICTION_API
-from kubectl_evictplan.kube.disruption import can_ignore_budgets
 from kubectl_evictplan.kube.durations import format_duration
-from kubectl_evictplan.kube.owners import terminating_namespaces
 from kubectl_evictplan.prediction.causes import seconds
 from kubectl_evictplan.prediction.document import (
     CERTAIN,
     PODS_EVICTED,
     POSSIBLE,
     DrainReport,
+    ExpectedEnd,
     FailedPod,
     Joint,
     RefusedPod,
@@ -28,6 +27,7 @@ from kubectl_evictplan.simulation.drain_parts import drained_nodes
 from kubectl_evictplan.windows.outcome import EvictionKey, Exploration, PossibleEviction
 
 if TYPE_CHECKING:
+    from kubectl_evictplan.windows.drain_answers import Expected
     from kubectl_evictplan.windows.drain_instants import Within
     from kubectl_evictplan.windows.drain_outcomes import DrainOutcome
     from kubectl_evictplan.windows.drain_runs import DrainExploration
@@ -48,14 +48,14 @@ def drain_reports(explored: DrainExploration | None, scenario: Scenario) -> tupl
         return ()
     events = drains_among(scenario.events)
     outcomes = explored.answers.outcomes
-    unsure = _protectable(explored) if explored.world.budgets_denied else {}
     return tuple(
         _report(
             drain.node,
             outcome,
             events[drain.process].origin,
             _until_ns(scenario),
-            unsure=drain.node in unsure,
+            explored.answers.missing,
+            explored.answers.expected(drain),
         )
         for drain, outcome in outcomes.items()
     )
@@ -72,34 +72,39 @@ def _until_ns(scenario: Scenario) -> int:
     return HORIZON_DEFAULT_MAX_NS if horizon_ns is None else horizon_ns
 
 
-def _protectable(explored: DrainExploration) -> dict[str, set[str]]:
-    """Pods that a budget may protect, by drained node; in a Terminating namespace none is asked."""
-    nodes = {drain.node for drain in explored.drains}
-    terminating = terminating_namespaces(explored.world.snapshot)
-    found: dict[str, set[str]] = {}
-    for pod in explored.world.snapshot.pods:
-        asked = pod.namespace not in terminating and not can_ignore_budgets(pod)
-        if pod.node_name in nodes and asked:
-            found.setdefault(pod.node_name, set()).add(pod.key)
-    return found
+def _expected_end(expected: Expected | None, until_ns: int) -> ExpectedEnd | None:
+    """The end if nothing that is missing prevents it, where that is one, before the horizon."""
+    if expected is None or expected.end is None:
+        return None
+    reason, latest_ns = _only(expected.reasons), expected.end.latest_ns
+    if reason is None or latest_ns is None or latest_ns > until_ns:
+        return None
+    earliest_seconds, latest_seconds = map(seconds, (expected.end.earliest_ns, latest_ns))
+    code = _only(expected.exit_codes)
+    return ExpectedEnd(earliest_seconds, latest_seconds, code, reason.value)
 
 
 def _report(
-    node: str, outcome: DrainOutcome, origin: str, until_ns: int, *, unsure: bool
+    node: str,
+    outcome: DrainOutcome,
+    origin: str,
+    until_ns: int,
+    missing: tuple[str, ...],
+    expected: Expected | None,
 ) -> DrainReport:
-    """``unsure``: budgets that may not be read can make it wait, for ever too."""
+    """``missing``: kinds of objects that the input does not have, ``expected``: what would be if these prevent nothing."""
     if outcome.start is not None and outcome.start.earliest_ns > until_ns:
         return DrainReport(node, None, None, None, None, None, HORIZON, (), (), (), origin)
     start, start_latest = _ends_of(outcome.start, until_ns)
     end, end_latest = _ends_of(outcome.end, until_ns)
     reasons = {NEVER if reason is None else reason.value for reason in outcome.reasons}
     reason, exit_code = _only(frozenset(reasons)), _only(outcome.exit_codes)
-    if unsure:
-        end_latest, reason, exit_code = None, None, None
-    elif outcome.end is not None and end is None:
+    if outcome.end is not None and end is None:
         reason, exit_code = HORIZON, None
     elif not outcome.proven:
         reason = None
+    # Where the one end is known nothing rests on what is missing.
+    unsure = reason is None or exit_code is None
     waits = [(key, wait) for key, wait in sorted(outcome.waits.items()) if wait.from_ns <= until_ns]
     return DrainReport(
         node=node,
@@ -122,6 +127,8 @@ def _report(
         ),
         origin=origin,
         skipped=tuple(SkippedPod(one.pod, one.reason) for one in outcome.skipped),
+        not_in_input=missing if unsure else (),
+        expected=_expected_end(expected, until_ns) if unsure else None,
     )
 
 
@@ -189,11 +196,6 @@ def merge_drains(
         cut = _within_horizon(eviction, until_ns)
         if cut is not None and (key not in kept) and eviction.node in drained:
             kept[key] = cut
-    if explored.world.budgets_denied or not explored.world.budgets_listed:
-        protectable = set().union(*_protectable(explored).values())
-        for key, eviction in kept.items():
-            if key.pod in protectable and key.controller == EVICTION_API:
-                kept[key] = eviction._replace(certain=False)
     exploration.evictions = kept
     exploration.drain_runs = explored.answers.runs
 

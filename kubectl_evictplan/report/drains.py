@@ -11,6 +11,7 @@ from kubectl_evictplan.kube.drain_filters import OVERRIDES, Reason
 from kubectl_evictplan.prediction.document import (
     CERTAIN,
     DrainReport,
+    ExpectedEnd,
     FailedPod,
     Prediction,
     WaitingPod,
@@ -18,6 +19,7 @@ from kubectl_evictplan.prediction.document import (
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Column, Phrase, Row, Table, Tone, columns
 from kubectl_evictplan.report.words import Clock
+from kubectl_evictplan.sources.kinds import command_to_add, plural
 
 # Warnings that these sentences tell with the same pods.
 TOLD_CODES = frozenset(("drain-refused", "drain-never-ends", "two-budgets"))
@@ -58,9 +60,9 @@ _SKIPPED = {
 }
 
 
-def budgets_unread(prediction: Prediction) -> bool:
-    """Whether pods are drained of which nobody knows what budget holds them."""
-    return any(warning.code == "budget-not-readable" for warning in prediction.warnings)
+def rests_on_missing(prediction: Prediction) -> bool:
+    """Whether drains rest on objects that are not in the input."""
+    return any(drain.not_in_input for drain in prediction.drains)
 
 
 def drain_sentences(prediction: Prediction, clock: Clock) -> Iterator[Phrase]:
@@ -68,9 +70,8 @@ def drain_sentences(prediction: Prediction, clock: Clock) -> Iterator[Phrase]:
     drains, horizon = prediction.drains, ""
     if prediction.inputs.horizon.source == "given":
         horizon = prediction.inputs.horizon.value
-    unread = budgets_unread(prediction)
     for drain in drains[:_DRAINS_TOLD_MAX]:
-        yield from _told(drain, clock, horizon, unread=unread)
+        yield from _told(drain, clock, horizon)
     rest = drains[_DRAINS_TOLD_MAX:]
     if rest:
         ends: dict[str, int] = {}
@@ -78,10 +79,15 @@ def drain_sentences(prediction: Prediction, clock: Clock) -> Iterator[Phrase]:
             ends[_result(drain)] = ends.get(_result(drain), 0) + 1
         numbers = ", ".join(f"{number} {result}" for result, number in ends.items())
         yield Phrase(f"And {words.count(len(rest), 'more drained node')}: {numbers}.")
+    if missing := sorted({kind for drain in drains for kind in drain.not_in_input}):
+        names = ", ".join(words.name(plural(kind)) for kind in missing)
+        command = command_to_add(missing)
+        how = f"; to add them: {command}" if command else ""
+        yield Phrase(f"Not in the input, or not all of them: {names}{how}.", "possible")
 
 
-def _told(drain: DrainReport, clock: Clock, horizon: str, *, unread: bool) -> Iterator[Phrase]:
-    """``horizon`` is the given one, "" if there is none; ``unread``: there may be budgets not in the input."""
+def _told(drain: DrainReport, clock: Clock, horizon: str) -> Iterator[Phrase]:
+    """``horizon`` is the given one, "" if there is none."""
     node, tone = words.name(drain.node), _TONES.get(drain.end_reason, "possible")
     if drain.start_seconds is None and drain.end_reason == "horizon":
         yield Phrase(f"kubectl does not come to {node} within the horizon of {horizon}.", tone)
@@ -95,8 +101,7 @@ def _told(drain: DrainReport, clock: Clock, horizon: str, *, unread: bool) -> It
     code = "" if drain.exit_code is None else f", exit code {drain.exit_code}"
     match drain.end_reason:
         case "drained":
-            but = ", unless a budget that is not in the input holds its pods" if unread else ""
-            yield Phrase(f"Node {node} is drained {ends}{code}{but}.", "possible" if but else tone)
+            yield Phrase(f"Node {node} is drained {ends}{code}.", tone)
         case "refused":
             yield Phrase(
                 f"kubectl refuses to drain {node}{code}: {_refused(drain)}. Nothing is evicted, and the node "
@@ -114,13 +119,30 @@ def _told(drain: DrainReport, clock: Clock, horizon: str, *, unread: bool) -> It
             yield Phrase(
                 f"The drain of {node} is still going on at the horizon of {horizon}{why}.", tone
             )
+        case _ if drain.expected is not None:
+            how = _as_expected(drain, drain.expected, clock)
+            yield Phrase(f"{how}, unless something that is not in the input prevents it.", tone)
         case _:
+            why = " and on what is not in the input" if drain.not_in_input else ""
             yield Phrase(
-                f"How the drain of {node} ends depends on timing that nobody can see: {ends}{code}{waits}.",
+                f"How the drain of {node} ends depends on timing that nobody can see{why}: {ends}{code}{waits}.",
                 tone,
             )
     yield from _passing_waits(drain)
     yield from _left_alone(drain)
+
+
+def _as_expected(drain: DrainReport, expected: ExpectedEnd, clock: Clock) -> str:
+    """Return how it ends if nothing prevents it that nobody has seen."""
+    node, code = words.name(drain.node), expected.exit_code
+    what = {
+        "drained": f"Node {node} is drained",
+        "error": f"The drain of {node} ends with an error",
+        "timeout": f"The drain of {node} is given up (--timeout)",
+    }
+    when = _within(expected.end_earliest_seconds, expected.end_latest_seconds, clock)
+    exits = "" if code is None else f", exit code {code}"
+    return f"{what[expected.end_reason]} {when}{exits}"
 
 
 def _left_alone(drain: DrainReport) -> Iterator[Phrase]:
@@ -145,6 +167,10 @@ def _span(drain: DrainReport, clock: Clock, horizon: str) -> str:
     if latest is None:
         perhaps = f"perhaps not within the horizon of {horizon}" if horizon else "perhaps never"
         return f"{words.window(earliest, None)}, {perhaps}"
+    return _within(earliest, latest, clock)
+
+
+def _within(earliest: float, latest: float, clock: Clock) -> str:
     at = clock.between(earliest, latest)
     offsets = words.window(earliest, latest)
     return f"{at} ({offsets})" if at else offsets
@@ -297,6 +323,8 @@ def _nodes(prediction: Prediction, *, wide: bool) -> Table:
         starts = words.window(drain.start_seconds, drain.start_latest_seconds, exact=wide)
         tone = _TONES.get(drain.end_reason, "possible")
         code = "differs" if drain.exit_code is None else str(drain.exit_code)
+        if drain.end_reason is None and drain.expected is not None:
+            code = "not known"
         command = (words.name(drain.origin),) if several and wide else ()
         ignored = sum(one.reason == Reason.DAEMON_SET.value for one in drain.skipped)
         rows.append(
@@ -342,6 +370,8 @@ def _result(drain: DrainReport) -> str:
         return "not begun" if drain.start_seconds is None else "going on"
     if drain.start_seconds is None:
         return "not reached"
+    if drain.end_reason is None and drain.expected is not None:
+        return f"{drain.expected.end_reason} (not proven)"
     return words.name(drain.end_reason or "depends on timing")
 
 

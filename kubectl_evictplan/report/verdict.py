@@ -25,7 +25,7 @@ from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Finding, Findings, Phrase, Tone
 from kubectl_evictplan.report.costs import costs
 from kubectl_evictplan.report.drains import TOLD_CODES as DRAINS_TOLD
-from kubectl_evictplan.report.drains import budgets_unread, drain_sentences
+from kubectl_evictplan.report.drains import drain_sentences, rests_on_missing
 from kubectl_evictplan.report.words import Clock
 
 _NODES_NAMED_MAX = 3
@@ -186,8 +186,9 @@ def _possible(
         min(e.earliest_seconds for e in unsure), max(e.latest_seconds for e in unsure), clock
     )
     none = "" if more else " None is certain."
-    unread = budgets_unread(prediction)
-    why = "budgets that are not known" if unread else "timing that nobody can see"
+    why = "timing that nobody can see"
+    if rests_on_missing(prediction):
+        why = "what is not in the input"
     yield Phrase(
         f"{pods} may be evicted or stay, depending on {why}, {_from(unsure, prediction)}: "
         f"{when}.{none}",

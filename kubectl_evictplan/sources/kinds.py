@@ -5,6 +5,7 @@ A kind counts only together with its API group: a CRD may well be called Node.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 from functools import lru_cache
 from typing import Any
@@ -134,3 +135,16 @@ def _without_kind(tree: Any) -> Classified:
             reason = f"not a Kubernetes object (looks like {file})"
             return Classified(Verdict.NOT_KUBERNETES, reason)
     return Classified(Verdict.MISTAKE, "not a Kubernetes object: kind is missing")
+
+
+def plural(kind: str) -> str:
+    """Return the name of many objects of a kind."""
+    if kind.endswith("y"):
+        return f"{kind[:-1]}ies"
+    return f"{kind}es" if kind.endswith("s") else f"{kind}s"
+
+
+def command_to_add(kinds: Iterable[str]) -> str:
+    """Return the command whose output adds all objects of these kinds to an input, "" where none of them is read."""
+    read = [plural(kind).lower() for kind in kinds if kind in KINDS]
+    return f"kubectl get {','.join(read)} -A -o json" if read else ""

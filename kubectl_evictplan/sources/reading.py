@@ -30,7 +30,7 @@ COMPRESSED_ENDINGS = (".gz", ".zst")
 STDIN = "-"
 # The output of this command is everything that a prediction can use; for hints.
 GET_COMMAND = (
-    "kubectl get nodes,pods,leases,deployments,replicasets,statefulsets,daemonsets,jobs,"
+    "kubectl get nodes,pods,leases,namespaces,deployments,replicasets,statefulsets,daemonsets,jobs,"
     "replicationcontrollers,poddisruptionbudgets,services,endpointslices,persistentvolumes,"
     "persistentvolumeclaims,storageclasses,csinodes,csidrivers,csistoragecapacities -A -o json"
 )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 from kubectl_evictplan.cluster.timeline import EVICTION_API, DrainEnd
 from kubectl_evictplan.kube.durations import SECOND_NS
@@ -25,12 +26,31 @@ _DRAWN = frozenset((DrainLatencies.name,))
 _ANY_EXIT: frozenset[int | None] = frozenset((0, 1, None))
 
 
-class DrainAnswers:
-    """``gathered`` has every run, ``bounds`` what is proven."""
+class Expected(NamedTuple):
+    """How kubectl is through with a node if all that the input does not have is as one would expect."""
 
-    def __init__(self, gathered: DrainGathered, bounds: DrainBounds) -> None:
+    end: Within | None
+    reasons: frozenset[DrainEnd | None]
+    exit_codes: frozenset[int | None]
+
+
+class DrainAnswers:
+    """``gathered`` has every run, ``bounds`` what is proven, ``expected`` what would be in the world ``as_expected``.
+
+    ``missing`` are the kinds that make the difference.
+    """
+
+    def __init__(
+        self,
+        gathered: DrainGathered,
+        bounds: DrainBounds,
+        missing: tuple[str, ...] = (),
+        expected: DrainBounds | None = None,
+    ) -> None:
+        self.missing = missing
         self._gathered = gathered
         self._bounds = bounds
+        self._expected = expected
 
     @property
     def runs(self) -> int:
@@ -43,6 +63,11 @@ class DrainAnswers:
         landing = self._bounds.landings.owners.items()
         unproven = (owners for drain, owners in landing if drain not in self._bounds.turns)
         return self._gathered.replaced_owners.union(*unproven)
+
+    @property
+    def left_alone(self) -> frozenset[tuple[str, str]]:
+        """(pod, uid) on drained nodes that no process evicts, whatever happens."""
+        return self._bounds.left_alone
 
     def stays_certain(self, key: EvictionKey, other: PossibleEviction) -> bool:
         """Whether a deletion by somebody else, which is certain without drains, is so with them: kubectl is not first."""
@@ -96,6 +121,13 @@ class DrainAnswers:
         if code is not None:
             codes = frozenset((code,))
         return told._replace(exit_codes=codes)
+
+    def expected(self, drain: NodeDrain) -> Expected | None:
+        """What would be if the input had everything; None where nothing is missing, or that is not proven either."""
+        if self._expected is None or drain not in self._expected.turns:
+            return None
+        turn, codes = self._expected.turns[drain], self._expected.exit_codes
+        return Expected(turn.end, turn.reasons, codes.get(drain.process, _ANY_EXIT))
 
     def _perhaps(self, drain: NodeDrain, drawn: DrainOutcome) -> Within | None:
         """The end as runs show it, later where some replacement may be there and sooner where it may not, and without a latest where kubectl may ask for ever."""

@@ -90,15 +90,14 @@ class DrainBounds:
         self.held_until_ns: dict[tuple[str, str], int] = {}
         # Pods that are surely let go as soon as kubectl asks.
         self._never_wait: set[tuple[str, str]] = set()
-        self._known_budgets = world.budgets_listed and not world.budgets_denied
-        plan = DrainPlan(world, scenario)
+        self.plan = plan = DrainPlan(world, scenario)
         self.left_alone = plan.left_alone()
         self._calm_ns = plan.calm_ns
         covered = CoveredPods(world, plan, ready, rules)
         elsewhere = Elsewhere(plan.taking_nodes(), world.snapshot.pods)
         recoveries = Recoveries(covered, elsewhere, rooms)
         progress = Progress(covered, recoveries, plan)
-        self._covered = covered
+        self.covered = covered
         self._accounts = Accounts(covered, recoveries, rules)
         begins = dict(self._earliest_begins(plan, Contests(covered, progress)))
         firsts = FirstRequests(covered, progress, begins, rules)
@@ -106,7 +105,7 @@ class DrainBounds:
         deleted = world.deleted.among(plan.ever_there)
         self.landings = landings(plan, self._contests, deleted)
         self._rivals = Rivals()
-        self.sure = SureDrains(plan, covered, progress, known_budgets=self._known_budgets)
+        self.sure = SureDrains(plan, covered, progress)
         for process, turns in enumerate(plan.processes):
             self._follow(process, plan.drains[process], turns)
         for key, row in self._rivals.rows():
@@ -160,9 +159,7 @@ class DrainBounds:
             by_ns = self._contests.begun_by_ns(before, late_ns)
             contest = self._contests.of_turn(turn, low_ns, by_ns)
             priced = self._contests.priced(before, contest, late_ns)
-            # Nobody but budgets keeps it waiting.
-            known = turn.surely_found and self._knows_budgets_of(turn)
-            if not known or not self._is_calm(priced.end_ns):
+            if not turn.surely_found or not self._is_calm(priced.end_ns):
                 for rest in turns[place:]:
                     self._rivals.lose(rest.pods, rest.controller, low_ns)
                 return
@@ -270,16 +267,13 @@ class DrainBounds:
         return whole or turn.drain in self.never_begun
 
     def _fates(self, turn: PlannedTurn, begun_ns: int) -> TurnFates:
-        refused = any(map(self._covered.may_be_refused, turn.everybody))
-        if not turn.known or refused or not self._knows_budgets_of(turn):
+        refused = any(map(self.covered.may_be_refused, turn.everybody))
+        unseen = not turn.options.disable_eviction and any(
+            map(self.covered.may_be_refused_unseen, turn.everybody)
+        )
+        if not turn.known or refused or unseen:
             return NOT_PROVEN
         return fates_of_turn(turn, begun_ns, self._accounts)
-
-    def _knows_budgets_of(self, turn: PlannedTurn) -> bool:
-        return self._known_budgets or all(
-            self._contests.is_refused(pod, turn) or self._covered.is_never_asked_about(pod)
-            for pod in turn.everybody
-        )
 
     def _next_start(
         self, turn: PlannedTurn, start: Range, fates: TurnFates, passing: Passing

@@ -17,6 +17,7 @@ from kubectl_evictplan.windows.drain_covered import CoveredPods
 from kubectl_evictplan.windows.drain_instants import NodeDrain
 from kubectl_evictplan.windows.drain_plan import DrainPlan, Leaving, PlannedTurn
 from kubectl_evictplan.windows.drain_progress import Progress
+from kubectl_evictplan.windows.drain_world import Stranger
 from kubectl_evictplan.windows.outcome import EvictionKey
 
 _FAILING = (DrainEnd.ERROR, DrainEnd.REFUSED)
@@ -33,8 +34,6 @@ class SureDrains:
         plan: DrainPlan,
         covered: CoveredPods,
         progress: Progress,
-        *,
-        known_budgets: bool,
     ) -> None:
         self.evicted: set[EvictionKey] = set()
         self.ends: dict[NodeDrain, DrainEnd] = {}
@@ -42,7 +41,6 @@ class SureDrains:
         self.exit_codes: dict[int, int] = {}
         self._covered = covered
         self._progress = progress
-        self._known_budgets = known_budgets
         # Nothing else happens to any node or pod, ever.
         if plan.calm_ns >= HORIZON_DEFAULT_MAX_NS:
             for process, turns in enumerate(plan.processes):
@@ -83,7 +81,8 @@ class SureDrains:
         guests = [self._end_of(pod, turn) for pod in turn.guests]
         skipped = turn.options.skipped_after_ns is not None
         gone = skipped or not any(lasting_finalizers(pod) for pod in (*turn.pods, *turn.guests))
-        gone = gone and all(self._ends(leaving) for leaving in turn.leaving) and not turn.strangers
+        gone = gone and all(map(self._ends, turn.leaving))
+        gone = gone and all(self._is_surely_met(one, turn) for one in turn.strangers)
         if None in ends or not gone or any(end is not DrainEnd.DRAINED for end in guests):
             return None
         return DrainEnd.ERROR if DrainEnd.ERROR in ends else DrainEnd.DRAINED
@@ -92,8 +91,16 @@ class SureDrains:
         """Whether kubectl is through some day with a pod that terminates at the start, however often it asks."""
         free = not self._covered.asked_about(leaving.pod)
         free = free and not self._covered.may_be_refused(leaving.pod)
+        free = free and not self._covered.may_be_refused_unseen(leaving.pod)
         free = free and not self._covered.fails_in_namespace(leaving.pod)
         return leaving.over_ns is not None and free
+
+    def _is_surely_met(self, stranger: Stranger, turn: PlannedTurn) -> bool:
+        """Whether kubectl is through some day with such a pod."""
+        if stranger.budgets and not turn.options.disable_eviction:
+            return False
+        ends = not lasting_finalizers(stranger.pod) or turn.options.skipped_after_ns is not None
+        return ends and self._end_of(stranger.pod, turn) is DrainEnd.DRAINED
 
     def _end_of(self, pod: Pod, turn: PlannedTurn) -> DrainEnd | None:
         """How kubectl gets through with a pod, whose object ends some day."""
@@ -103,10 +110,10 @@ class SureDrains:
             return DrainEnd.DRAINED
         if self._covered.is_in_terminating_namespace(pod):
             return None
+        if self._covered.may_be_refused_unseen(pod):
+            return None
         if self._covered.is_never_asked_about(pod):
             return DrainEnd.DRAINED
-        if not self._known_budgets:
-            return None
         places = self._covered.asked_about(pod)
         if len(places) > 1:
             # A pod that another process evicts first needs no budget.

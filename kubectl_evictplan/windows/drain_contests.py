@@ -34,6 +34,7 @@ from kubectl_evictplan.windows.drain_firsts import FirstRequests
 from kubectl_evictplan.windows.drain_plan import Leaving, PlannedTurn
 from kubectl_evictplan.windows.drain_progress import Progress
 from kubectl_evictplan.windows.drain_turn_bounds import FOR_EVER, TIMEOUT_MIN_NS
+from kubectl_evictplan.windows.drain_world import Stranger
 
 # A request that was sent in time may lose to other writes of its budget so often.
 _HELD_UP_NS = (TRIES_MAX - 1) * CONFLICT[1]
@@ -153,9 +154,10 @@ class Contests:
         guests = [*turn.guests, *(one.pod for one in turn.leaving)]
         guests = [pod for pod in guests if self._is_an_error(pod, turn)]
         held = [pod for pod in turn.pods if self._is_held(pod, turn)]
-        latest_ns = _through(tasks, len(failing) + len(guests), one_by_one=one_by_one)
-        if refusable or turn.strangers:
-            # With an answer that kubectl takes for an end, or repeats.
+        met = tasks if not turn.strangers else [*tasks, *self._of_strangers(turn)]
+        latest_ns = _through(met, len(failing) + len(guests), one_by_one=one_by_one)
+        if refusable or (turn.strangers and not self._are_all_at_once(turn)):
+            # With an answer that kubectl takes for an end, or repeats; or nobody knows how many it asks for.
             latest_ns = None
         if one_by_one:
             # Who comes last comes when kubectl is through with all others, if a place is left.
@@ -166,7 +168,9 @@ class Contests:
         fails = turn.known and any(not self.may_pass(pod, turn) for pod in failing)
         reasons: set[DrainEnd | None] = {DrainEnd.ERROR} if fails else {DrainEnd.DRAINED}
         negative = any(self.may_fail(one.pod, turn) for one in tasks)
-        if failing or guests or refusable or negative or turn.strangers:
+        unseen = any(map(self._may_make_fail, turn.strangers))
+        unseen = unseen or any(self._may_fail_unseen(pod, turn) for pod in turn.everybody)
+        if failing or guests or refusable or negative or unseen:
             reasons.add(DrainEnd.ERROR)
         if latest_ns is None:
             reasons.add(None)
@@ -189,6 +193,7 @@ class Contests:
         places = self.asked_of(pod, turn)
         one_way = len(places) == 1 and turn.sole_controller and pod.ready == "True"
         one_way = one_way and not self._covered.may_be_refused(pod)
+        one_way = one_way and not self._may_be_refused_unseen(pod, turn)
         return one_way and self._progress.is_closed(places[0])
 
     def _in_time(self, found: Contest, turn: PlannedTurn) -> Contest:
@@ -234,6 +239,8 @@ class Contests:
         """Whether it is evicted before any timeout counts."""
         if turn.options.disable_eviction:
             return True
+        if self._may_be_refused_unseen(task.pod, turn):
+            return False
         asked = self.asked_of(task.pod, turn) if task.replacement else self._counts(task.pod, turn)
         asked = asked and not task.granted
         return not asked and not found.one_by_one and turn.options.timeout_ns >= TIMEOUT_MIN_NS
@@ -262,12 +269,31 @@ class Contests:
                 known = _left(leaving, begun_ns)
                 yield one._replace(there=False, goes=False, through_ns=known)
 
+    def _of_strangers(self, turn: PlannedTurn) -> Iterator[Task]:
+        """What kubectl may have to do with each of them; how many of a template there are makes no difference."""
+        for stranger in turn.strangers:
+            for one in self._task(turn, stranger.pod, guest=True):
+                free = not stranger.budgets or turn.options.disable_eviction
+                free = free and not self._covered.may_be_refused(stranger.pod)
+                latest_ns = one.latest_ns if free else None
+                yield one._replace(latest_ns=latest_ns, place=None, there=False, goes=False)
+
+    @staticmethod
+    def _are_all_at_once(turn: PlannedTurn) -> bool:
+        """Whether it matters not how many strangers there are: kubectl asks for all pods at one time."""
+        return not turn.options.disable_eviction and not turn.options.parallel
+
+    def _may_make_fail(self, stranger: Stranger) -> bool:
+        """Whether kubectl may be answered with an error that it does not repeat, if such a pod is there."""
+        refused = self._covered.may_be_refused(stranger.pod)
+        return refused or stranger.budgets > 1 or self._covered.may_fail_unseen(stranger.pod)
+
     def _at_first(self, task: Task, turn: PlannedTurn, by_ns: int) -> Task:
         """The task, sooner if its pod surely finds a disruption as soon as kubectl asks."""
         places = () if task.replacement else self.asked_of(task.pod, turn)
         if self._firsts is None or len(places) != 1 or task.pod.deletion_timestamp_ns is not None:
             return task
-        if not self._counts(task.pod, turn):
+        if not self._counts(task.pod, turn) or self._may_be_refused_unseen(task.pod, turn):
             return task
         held_ns = self._firsts.held_up_ns(task.pod, turn, places[0], by_ns)
         if held_ns is None:
@@ -284,6 +310,13 @@ class Contests:
             yield Task(pod, 0, None, None, (0, None), there=False, goes=False, replacement=False)
             return
         through = _through_with(pod, turn)
+        if self._may_be_refused_unseen(pod, turn):
+            others = self._covered.may_be_closing(pod)
+            there = turn.known and not others and not self._may_fail_unseen(pod, turn)
+            through = (0, None) if others else through
+            earliest_ns = ARRIVAL[0] + UNASKED[0]
+            yield Task(pod, earliest_ns, None, None, through, there, goes=False, replacement=False)
+            return
         place, held_up_ns = None, 0
         if turn.options.disable_eviction:
             # One after the other, and then one loop that looks for all of them.
@@ -316,7 +349,7 @@ class Contests:
 
     def may_pass(self, pod: Pod, turn: PlannedTurn) -> bool:
         """Whether a pod under several budgets may go unasked: it is Pending still, or somebody has deleted it meanwhile."""
-        if self.is_refused(pod, turn):
+        if self.is_refused(pod, turn) or self._may_be_refused_unseen(pod, turn):
             # Somebody else may have deleted it before kubectl comes.
             return True
         if not self._covered.is_unasked_at_times(pod):
@@ -348,6 +381,12 @@ class Contests:
         """Whether kubectl does not evict it: its namespace is Terminating."""
         evicts = not turn.options.disable_eviction
         return evicts and self._covered.is_in_terminating_namespace(pod)
+
+    def _may_be_refused_unseen(self, pod: Pod, turn: PlannedTurn) -> bool:
+        return not turn.options.disable_eviction and self._covered.may_be_refused_unseen(pod)
+
+    def _may_fail_unseen(self, pod: Pod, turn: PlannedTurn) -> bool:
+        return not turn.options.disable_eviction and self._covered.may_fail_unseen(pod)
 
     def may_fail(self, pod: Pod, turn: PlannedTurn) -> bool:
         """Whether the status of its budget may be an error until it is written anew."""

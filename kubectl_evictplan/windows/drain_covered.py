@@ -23,7 +23,7 @@ from kubectl_evictplan.kube.disruption import (
     synced_status,
 )
 from kubectl_evictplan.kube.objects import Pod, PodDisruptionBudget
-from kubectl_evictplan.kube.owners import terminating_namespaces
+from kubectl_evictplan.kube.owners import known_namespaces, terminating_namespaces
 from kubectl_evictplan.windows.drain_delays import CLIENT_RETRY, CONFLICT, REFUSED, RETRY
 from kubectl_evictplan.windows.drain_plan import DrainPlan, PlannedTurn
 from kubectl_evictplan.windows.drain_world import DrainWorld
@@ -53,6 +53,8 @@ class CoveredPods:
         self._scales = OwnerScales(world.snapshot.workloads)
         self._nodes = {node.name for node in world.snapshot.nodes}
         self._terminating = terminating_namespaces(world.snapshot)
+        self._known_namespaces = known_namespaces(world.snapshot)
+        self._known_budgets = world.budgets_listed and not world.budgets_denied
         self._owned: dict[OwnerKey, list[Pod]] = {}
         self._covered: dict[int, list[Pod]] = {}
         for pod in world.snapshot.pods:
@@ -116,6 +118,23 @@ class CoveredPods:
     def is_in_terminating_namespace(self, pod: Pod) -> bool:
         """Whether the Eviction API never evicts it: kubectl waits until somebody else has deleted it."""
         return pod.namespace in self._terminating
+
+    def may_be_closing(self, pod: Pod) -> bool:
+        """Whether its namespace, which the input does not have, may be being deleted: then somebody else may delete it too."""
+        return pod.namespace not in self._known_namespaces and pod.deletion_timestamp_ns is None
+
+    def may_be_refused_unseen(self, pod: Pod) -> bool:
+        """Whether something that the input does not have may refuse its eviction: a budget, or a namespace that is being deleted."""
+        if self.may_be_closing(pod):
+            return True
+        asked = not self.is_never_asked_about(pod) and not self.is_in_terminating_namespace(pod)
+        return asked and not self._known_budgets
+
+    def may_fail_unseen(self, pod: Pod) -> bool:
+        """Whether it may do so with an error that kubectl does not repeat: several budgets, or a namespace (1.16)."""
+        told = self._rules.tells_of_terminating_namespaces
+        known = told or pod.namespace in self._known_namespaces
+        return self.may_be_refused_unseen(pod) and not (known and self._known_budgets)
 
     def fails_in_namespace(self, pod: Pod) -> bool:
         """Whether that is an error for kubectl, because the answer does not say why (1.16)."""

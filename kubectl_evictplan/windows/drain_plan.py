@@ -24,6 +24,7 @@ from kubectl_evictplan.windows.deleted_by_others import is_steady
 from kubectl_evictplan.windows.drain_instants import NodeDrain
 from kubectl_evictplan.windows.drain_world import (
     DrainWorld,
+    Stranger,
     active_anywhere,
     active_pods,
     orphans,
@@ -69,7 +70,7 @@ class PlannedTurn(NamedTuple):
     others: tuple[DrainOptions, ...]
     calm_ns: int
     first_there: bool
-    strangers: bool
+    strangers: tuple[Stranger, ...]
 
     @property
     def everybody(self) -> tuple[Pod, ...]:
@@ -114,6 +115,7 @@ class DrainPlan:
         # Until then nothing happens in the cluster but drains and what follows from them.
         events = (one for one in scenario.events if not one.unschedulable)
         self.calm_ns = _first_ns(events) if world.steady else 0
+        self._met: dict[int, tuple[Stranger, ...]] = {}
         self.processes = [
             [self._turn(process, place) for place in range(len(event.nodes))]
             for process, event in enumerate(self.drains)
@@ -137,11 +139,12 @@ class DrainPlan:
         )
         listed = listed and (refused or not may_refuse)
         guests: tuple[Pod, ...] = ()
-        strangers: tuple[Pod, ...] = ()
+        strangers: tuple[Stranger, ...] = ()
         if listed:
             coming = [_made_anew(pod, name) for pod in self._guests(process, name)]
             may_refuse, guests = self._found(coming, options)
-            perhaps_refuse, strangers = self._found(self._strangers(name), options)
+            strangers = tuple(self._strangers(process, name))
+            perhaps_refuse, _ = self._found((one.pod for one in strangers), options)
             listed = refused or not (may_refuse or perhaps_refuse)
         if refused:
             evicted = guests = leaving = strangers = ()
@@ -160,7 +163,7 @@ class DrainPlan:
             tuple(one.options for one in others if one is not event),
             self._calm_ns(name),
             place == 0 and all(one is event or one.at_ns > begun_ns for one in others),
-            bool(strangers),
+            strangers,
         )
 
     def _found(self, pods: Iterable[Pod], options: DrainOptions) -> tuple[bool, tuple[Pod, ...]]:
@@ -232,12 +235,23 @@ class DrainPlan:
                 if pod.finalizers or other:
                     yield pod
 
-    def _strangers(self, name: str) -> Iterator[Pod]:
-        """What owners that nobody knows may make on the node before kubectl looks at its pods."""
-        node, terminating = self._nodes[name], terminating_namespaces(self._world.snapshot)
-        for pod in self._world.strangers:
-            if pod.namespace not in terminating and lets_in(node, pod):
-                yield _made_anew(pod, name)
+    def _strangers(self, process: int, name: str) -> Iterator[Stranger]:
+        """What owners that nobody knows may make on the node before kubectl looks at its pods, and it does not leave alone."""
+        node = self._nodes[name]
+        if process not in self._met:
+            self._met[process] = tuple(self._not_left_alone(self.drains[process].options))
+        for pod, budgets in self._met[process]:
+            if lets_in(node, pod):
+                yield Stranger(_made_anew(pod, name), budgets)
+
+    def _not_left_alone(self, options: DrainOptions) -> Iterator[Stranger]:
+        """Which of them kubectl evicts, or refuses the node for, wherever they are."""
+        terminating = terminating_namespaces(self._world.snapshot)
+        for one in self._world.strangers:
+            if one.pod.namespace not in terminating:
+                refused, evicted = self._found((_made_anew(one.pod, ""),), options)
+                if refused or evicted:
+                    yield one
 
     def _may_be_first(self, process: int) -> set[str]:
         """Nodes of which another process may evict pods before this one has cordoned its own."""

@@ -35,6 +35,7 @@ from kubectl_evictplan.windows.drain_answers import DrainAnswers
 from kubectl_evictplan.windows.drain_bounds import DrainBounds
 from kubectl_evictplan.windows.drain_instants import GAP_NS, NodeDrain
 from kubectl_evictplan.windows.drain_margins import DrawnWorld
+from kubectl_evictplan.windows.drain_missing import as_expected, missing_kinds
 from kubectl_evictplan.windows.drain_outcomes import DrainGathered
 from kubectl_evictplan.windows.drain_world import DrainWorld, drain_world, orphans
 from kubectl_evictplan.windows.unknowns.of_drains import CORNERS, DrainLatencies, DrawnRun
@@ -73,7 +74,8 @@ def explore_drains(
     drains = node_drains(scenario)
     events = drains_among(scenario.events)
     objects = len(world.snapshot.pods) + (0 if world.quiet else len(world.snapshot.nodes))
-    bounds = DrainBounds(world, scenario, ready, rooms, eviction_rules(configuration.profile))
+    asked = scenario, ready, rooms, eviction_rules(configuration.profile)
+    bounds = DrainBounds(world, *asked)
     seeds_max = _SEEDS_MAX if len(events) == 1 else _SEEDS_MAX_OF_SEVERAL
     seeds = max(_SEEDS_MIN, min(seeds_max, _OBJECTS_OF_SEEDS // max(objects, 1)))
     if bounds.complete:
@@ -99,7 +101,11 @@ def explore_drains(
         gathered.add(seed, _play(world, played, timing, rooms), drains)
         if progress is not None:
             progress("exploring drains", index + 1, len(plan))
-    return DrainExploration(world, drains, DrainAnswers(gathered, bounds))
+    missing = () if bounds.complete else missing_kinds(world, bounds.plan, bounds.covered)
+    expected = None
+    if missing:
+        expected = DrainBounds(as_expected(world), *asked)
+    return DrainExploration(world, drains, DrainAnswers(gathered, bounds, missing, expected))
 
 
 def node_drains(scenario: Scenario) -> tuple[NodeDrain, ...]:

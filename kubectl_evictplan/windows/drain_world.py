@@ -40,12 +40,19 @@ _OWNERS_MAX = 20
 _ONE_PER_NODE = frozenset({"DaemonSet", "Node"})
 
 
+class Stranger(NamedTuple):
+    """A pod like those that an owner may make of which nobody knows how many it wants; ``budgets``: how many of the whole cluster cover it."""
+
+    pod: Pod
+    budgets: int
+
+
 class DrainWorld(NamedTuple):
     """What is simulated. ``quiet``: nothing but drains and what follows from them happens, not even to pods of nodes that are gone.
 
     ``steady``: every node is healthy at the start. ``deleted``: who may be deleted by somebody else than kubectl.
-    ``budgets_denied``: budgets could not be read, ``budgets_listed``: the input has any. ``strangers`` are pods of the whole cluster of which
-    an owner that nobody knows may make more, each template's once.
+    ``budgets_denied``: budgets could not be read, ``budgets_listed``: the input has any. ``strangers`` are those of the whole
+    cluster, each template's once.
     """
 
     snapshot: ClusterSnapshot
@@ -56,7 +63,7 @@ class DrainWorld(NamedTuple):
     deleted: DeletedByOthers
     budgets_denied: bool
     budgets_listed: bool
-    strangers: tuple[Pod, ...] = ()
+    strangers: tuple[Stranger, ...] = ()
 
 
 def drain_world(
@@ -110,7 +117,7 @@ def drain_world(
         deleted,
         budgets_denied=_BUDGET in snapshot.denied,
         budgets_listed=_BUDGET in snapshot.kinds_seen or bool(snapshot.budgets),
-        strangers=tuple(of_unknown_owners(snapshot)),
+        strangers=tuple(_strangers(snapshot)),
     )
 
 
@@ -236,10 +243,18 @@ def of_unknown_owners(snapshot: ClusterSnapshot) -> Iterator[Pod]:
             unknown = key is not None and key[0] not in _ONE_PER_NODE and key not in known
             is_unknown[owner] = unknown
         if unknown:
-            alike = (owner, id(pod.labels), id(pod.needs), id(pod.tolerations), pod.empty_dir)
+            decides = id(pod.labels), id(pod.needs), id(pod.tolerations), pod.empty_dir
+            lasts = pod.termination_grace_period_seconds, pod.finalizers
+            alike = owner, *decides, *lasts
             if alike not in seen:
                 seen.add(alike)
                 yield pod
+
+
+def _strangers(snapshot: ClusterSnapshot) -> Iterator[Stranger]:
+    index = BudgetIndex(snapshot.budgets)
+    for pod in of_unknown_owners(snapshot):
+        yield Stranger(pod, len(index.matching(pod)))
 
 
 def active_pods(snapshot: ClusterSnapshot) -> Counter[tuple[str, str, str] | None]:

@@ -11,6 +11,7 @@ from report.builders import eviction, inputs, kept, prediction, text_of
 from kubectl_evictplan.kube.objects import Warning
 from kubectl_evictplan.prediction.document import (
     DrainReport,
+    ExpectedEnd,
     FailedPod,
     Prediction,
     RefusedPod,
@@ -88,12 +89,23 @@ def test_the_end_and_the_exit_code_of_a_drain_come_first() -> None:
     )
 
 
-def test_budgets_that_are_not_in_the_input_are_not_taken_for_none() -> None:
-    unread = Warning("budget-not-readable", "budgets are not in the input", ("shop/web-0",))
-    assert "exit code 0, unless a budget that is not in the input holds its pods." in said(
-        drain(), warnings=(unread,)
+def test_objects_that_are_not_in_the_input_are_not_taken_for_none() -> None:
+    unknown = drain(
+        exit_code=None,
+        end_reason=None,
+        end_latest_seconds=None,
+        not_in_input=("PodDisruptionBudget", "StorageClass", "Widget"),
+        expected=ExpectedEnd(1.0, 31.5, 0, "drained"),
     )
-    assert "budget that is not in the input" not in said(drain())
+    text = said(unknown)
+    assert text.startswith("Node n1 is drained ")
+    assert "exit code 0, unless something that is not in the input prevents it." in text
+    assert (
+        "Not in the input, or not all of them: PodDisruptionBudgets, StorageClasses, Widgets"
+        in text
+    )
+    assert "kubectl get poddisruptionbudgets,storageclasses -A -o json" in text
+    assert "not in the input" not in said(drain())
 
 
 def test_a_drain_that_never_ends_names_the_pods_and_the_budget_that_hold_it() -> None:

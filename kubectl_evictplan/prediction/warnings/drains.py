@@ -18,7 +18,7 @@ from kubectl_evictplan.kube.disruption import (
 )
 from kubectl_evictplan.kube.drain_filters import OVERRIDES, Reason
 from kubectl_evictplan.kube.objects import Pod
-from kubectl_evictplan.kube.owners import terminating_namespaces
+from kubectl_evictplan.kube.owners import known_namespaces, terminating_namespaces
 from kubectl_evictplan.prediction.warnings.context import (
     PlainWarning,
     Statement,
@@ -60,6 +60,12 @@ def drain_refused(context: WarningContext) -> Statements:
         )
 
 
+def _ends_as_expected(context: WarningContext, drain: NodeDrain) -> bool:
+    """Whether only what is not in the input can keep kubectl there for ever."""
+    expected = None if context.drains is None else context.drains.answers.expected(drain)
+    return expected is not None and expected.end is not None and expected.end.latest_ns is not None
+
+
 def drain_never_ends(context: WarningContext) -> Statements:
     """Without --timeout kubectl asks again for ever."""
     for drain, outcome in _outcomes(context).items():
@@ -67,6 +73,9 @@ def drain_never_ends(context: WarningContext) -> Statements:
             continue
         if outcome.proven and None not in outcome.reasons:
             # It is a node before that kubectl may never be through with.
+            continue
+        if outcome.end is not None and _ends_as_expected(context, drain):
+            # What may prevent it is said where it is said that the input does not have it.
             continue
         may = "never ends" if outcome.end is None else "may never end"
         waits = [key for key, wait in outcome.waits.items() if "never" in wait.ends]
@@ -196,14 +205,38 @@ def budget_not_readable(context: WarningContext) -> Statements:
     if found is not None and (found.world.budgets_denied or not found.world.budgets_listed):
         why = "may not be read" if found.world.budgets_denied else "are not in the input"
         terminating = terminating_namespaces(context.snapshot)
-        asked = [pod.key for pod in _drained_pods(context) if pod.namespace not in terminating]
-        if terminating and not asked:
+        left = found.answers.left_alone
+        asked = [
+            pod.key
+            for pod in _drained_pods(context)
+            if pod.namespace not in terminating and (pod.key, pod.uid) not in left
+        ]
+        if not asked:
             return
         yield Statement(
             f"PodDisruptionBudgets {why}: whether the Eviction API lets these pods go at once, later "
             "or never is unknown",
             asked,
         )
+
+
+def namespaces_not_listed(context: WarningContext) -> Statements:
+    """Where a namespace is being deleted the Eviction API evicts nobody, and nobody has asked whether it is."""
+    found = context.drains
+    if found is None or "Namespace" not in found.answers.missing:
+        return
+    known, left = known_namespaces(found.world.snapshot), found.answers.left_alone
+    nodes = {drain.node for drain in found.drains}
+    asked = [
+        pod.key
+        for pod in found.world.snapshot.pods
+        if pod.node_name in nodes and pod.namespace not in known and (pod.key, pod.uid) not in left
+    ]
+    why = "may not be read" if "Namespace" in context.snapshot.denied else "are not in the input"
+    yield Statement(
+        f"Namespaces {why}: whether these pods' own is being deleted, where the Eviction API evicts nobody, is unknown",
+        asked,
+    )
 
 
 def budget_without_status(context: WarningContext) -> Statements:

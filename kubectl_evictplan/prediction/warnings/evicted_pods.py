@@ -25,6 +25,8 @@ from kubectl_evictplan.prediction.warnings.context import (
     whole_if,
 )
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint
+from kubectl_evictplan.sources.kinds import command_to_add, plural
+from kubectl_evictplan.sources.wire import KINDS
 
 _REPLACING_KINDS = ("Job", "ReplicaSet", "ReplicationController", "StatefulSet")
 _CORDONED = (Taint(UNSCHEDULABLE, NO_SCHEDULE),)
@@ -121,6 +123,29 @@ budgets_not_listed = PlainWarning(
         and "PodDisruptionBudget" not in context.snapshot.kinds_seen
     ),
 )
+
+
+def owners_not_listed(context: WarningContext) -> Statements:
+    """Nothing in the input tells what owners of these kinds want."""
+    listed = {*context.snapshot.kinds_seen, *(one.kind for one in context.snapshot.workloads)}
+    absent = {
+        kind: evicted
+        for kind, evicted in context.evicted_by_owner.items()
+        if evicted and kind and kind not in listed and kind != "Node"
+    }
+    read = sorted(kind for kind in absent if kind in KINDS)
+    if read:
+        yield Statement(
+            f"the input holds no {' and no '.join(map(plural, read))}: each owner of pods that go is taken to exist and to "
+            f"want the pods that it has; to add them: {command_to_add(read)}"
+        )
+    for kind in sorted(absent.keys() - {*read}):
+        yield Statement(
+            f"{kind} is no kind that is read: what the owners of these pods want, and whether they make them anew, is unknown",
+            context.evicted_keys(absent[kind]),
+        )
+
+
 unreachable_stuck_terminating = PlainWarning(
     "the node's kubelet is silent and cannot confirm the end: the pod stays Terminating until the "
     "kubelet is back, the Node is deleted, the out-of-service taint is set or it is force-deleted",
