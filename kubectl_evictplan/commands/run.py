@@ -130,6 +130,7 @@ def _found(
     explain = _explained(options.explain, snapshot, scenario)
     if options.save_scenario is not None:
         _save(options.save_scenario, scenario, asked.settings, force=bool(options.force))
+    _check_quorums(options.quorums, snapshot)
     prediction = predicted(asked, given, progress, explain)
     is_large = len(snapshot.pods) > _MANY_PODS
     made = None
@@ -353,6 +354,22 @@ def _explained(typed: str | None, snapshot: ClusterSnapshot, scenario: Scenario)
             on_node = (pod.key for pod in snapshot.pods if pod.node_name == typed)
             known = Correction((typed,), (next(on_node, min(keys)),), True, ("--explain",))
         raise mistake(message, known, location="--explain", expected="NAMESPACE/NAME") from None
+
+
+def _check_quorums(names: Sequence[str], snapshot: ClusterSnapshot) -> None:
+    """Refuse names that nothing in the input has: nobody would see that they mean nothing."""
+    if not names:
+        return
+    from kubectl_evictplan.impact.quorums import owners_like
+    from kubectl_evictplan.scenarios.names import did_you_mean
+
+    problems = []
+    for name, like in owners_like(snapshot, dict.fromkeys(names)).items():
+        message = f"no owner of pods is called {name!r}{did_you_mean(like)}"
+        known = Correction((name,), tuple(like[:1]), len(like) > 1, ("--quorum",)) if like else None
+        problems.append(Problem(message, known, location="--quorum"))
+    if problems:
+        raise InputError(problems)
 
 
 def _save(path: str, scenario: Scenario, settings: ControllerSettings, *, force: bool) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from kubectl_evictplan.impact import telling
-from kubectl_evictplan.impact.fates import how_many_counted, is_counted
+from kubectl_evictplan.impact.fates import OwnerKey, how_many_counted, is_counted
+from kubectl_evictplan.impact.members import Owners
 from kubectl_evictplan.impact.world import World, dead
-from kubectl_evictplan.kube.objects import Pod
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.prediction.impact_document import QuorumImpact
+from kubectl_evictplan.scenarios.names import similar
 
 # On pods; its value names the group ("true": the pod's owner does).
 LABEL = "evictplan.dev/quorum"
@@ -23,7 +25,8 @@ def quorum_impacts(world: World, named: Collection[str]) -> tuple[QuorumImpact, 
         if not (LABEL in first.labels or _may_be_etcd(first) or named):
             continue
         for pod in labelled.pods:
-            if (group := _group(world, pod, named)) is not None:
+            owner = world.owner_of(pod)
+            if (group := _group(pod, owner, world.workload_of(owner), named)) is not None:
                 groups.setdefault(group, []).append(pod)
     found = [_impact(world, *group, pods) for group, pods in sorted(groups.items())]
     return tuple(one for one in found if one is not None)
@@ -33,12 +36,15 @@ def _may_be_etcd(pod: Pod) -> bool:
     return pod.labels.get("component") == "etcd" or _is_etcd(pod.name)
 
 
-def _group(world: World, pod: Pod, named: Collection[str]) -> tuple[str, str] | None:
-    """(name, what says so); None for what needs no majority."""
-    namespace, kind, name = world.owner_of(pod)
-    owner = f"{namespace}/{name}"
-    if owner in named:
-        return owner, "option"
+def _group(
+    pod: Pod, of: OwnerKey, above: tuple[str, str], named: Collection[str]
+) -> tuple[str, str] | None:
+    """(name, what says so); None for what needs no majority. ``of`` owns the pod, ``above`` is what people know that by."""
+    namespace, kind, name = of
+    owner, workload = f"{namespace}/{name}", _name_of(above)
+    for one in (owner, workload):
+        if one in named:
+            return one, "option"
     if (value := pod.labels.get(LABEL)) is not None and value != "false":
         return (owner if value in ("", "true") else f"{namespace}/{value}"), "label"
     if pod.labels.get("component") == "etcd" and kind == "Node":
@@ -46,6 +52,31 @@ def _group(world: World, pod: Pod, named: Collection[str]) -> tuple[str, str] | 
     if kind == "StatefulSet" and _is_etcd(name):
         return owner, "etcd"
     return None
+
+
+def _name_of(workload: tuple[str, str]) -> str:
+    return f"{workload[0]}/{workload[1].partition('/')[2]}"
+
+
+def owners_like(snapshot: ClusterSnapshot, named: Collection[str]) -> dict[str, list[str]]:
+    """By each name that is no owner of pods of the input, and no group that needs a majority anyway, those that it may stand for."""
+    owners = Owners(snapshot.workloads)
+    known = {f"{one.namespace}/{one.name}" for one in snapshot.workloads}
+    # Pods of one owner share their references.
+    for pod in {(pod.namespace, id(pod.owner_references)): pod for pod in snapshot.pods}.values():
+        owner = owners.of(pod)
+        known |= {f"{owner[0]}/{owner[2]}", _name_of(owners.workload(owner))}
+    for pod in snapshot.pods:
+        if not pod.owner_references or LABEL in pod.labels or _may_be_etcd(pod):
+            owner = owners.of(pod)
+            group = _group(pod, owner, owners.workload(owner), ())
+            known.add(group[0] if group is not None else f"{owner[0]}/{owner[2]}")
+    return {
+        # A name without its namespace is the likeliest mistake.
+        name: sorted(one for one in known if one.endswith(f"/{name}")) or similar(name, known)
+        for name in named
+        if name not in known
+    }
 
 
 def _impact(world: World, name: str, told_by: str, pods: list[Pod]) -> QuorumImpact | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -201,3 +202,25 @@ def test_what_an_outage_rests_on_is_no_mistake_in_the_input(ask: Ask, cluster: s
     plain, strict = ask(*words, "-o", "json"), ask(*words, "--strict")
     assert {"outage-return", "outage-replicas"} <= plain.codes()
     assert "outage" not in strict.err
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("default/wbe", "default/web"), ("web", "default/web"), ("x/nobody", "")]
+)
+def test_a_majority_is_asked_only_of_owners_that_there_are(
+    ask: Ask, cluster: str, typed: str, meant: str
+) -> None:
+    answer = ask("what-if", "drain", "a1", "-f", cluster, "--quorum", typed)
+    assert answer.code == 2
+    assert f"error: --quorum: no owner of pods is called '{typed}'" in answer.err
+    assert (f"did you mean '{meant}'?" in answer.err) is bool(meant)
+
+
+@pytest.mark.parametrize("name", ["default/web", "default/web-7cdd8f578b"])
+def test_a_deployment_may_need_a_majority_as_well_as_its_replica_set(
+    ask: Ask, cluster: str, name: str
+) -> None:
+    answer = ask("what-if", "drain", "a1", "-f", cluster, "--quorum", name, "-o", "json")
+    assert answer.code == 0
+    (found,) = json.loads(answer.out)["impact"]["quorums"]
+    assert (found["name"], found["toldBy"]) == (name, "option")
