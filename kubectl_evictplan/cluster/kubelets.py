@@ -91,6 +91,11 @@ def is_up_at_start(node: Node, lease: Lease | None, seen_ns: int) -> bool:
     return not is_silent_at(lease, seen_ns)
 
 
+def is_up_when_created(node: Node) -> bool:
+    """Whether a node that is created has a kubelet: one that has posted a status."""
+    return node.ready_status not in (None, "Unknown")
+
+
 def _posted(condition: NodeCondition, ready: str, now_ns: int) -> NodeCondition:
     """A condition as a kubelet with that Ready status posts it; it knows all of them again."""
     status, reason = condition.status, condition.reason
@@ -307,7 +312,7 @@ class Kubelets:
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
         if old is None and new is not None:
-            if new.ready_status not in (None, "Unknown"):
+            if is_up_when_created(new):
                 self._renew_now(new.name)
                 if self._ends_pods(new.name):
                     self._finish_terminating(new.name, self._state.node_causes[new.name])

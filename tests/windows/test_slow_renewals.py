@@ -45,3 +45,11 @@ def test_renewals_of_a_kubelet_that_is_silent_do_not_count_however_slow_they_wer
 
 def test_a_kubelet_that_renews_too_slowly_counts_from_when_it_is_back() -> None:
     assert certainties(24, make_event(10, "kubelet-start", "n0"), renewed=-20) == {"possible"}
+
+
+@pytest.mark.parametrize(("ready", "found"), [(None, {"certain"}), ("True", {"possible"})])
+def test_a_node_that_is_created_counts_only_if_it_has_a_kubelet(
+    ready: str | None, found: set[str]
+) -> None:
+    created = make_event(1, "node-create", node=make_node("n2", ready=ready))
+    assert certainties(6, created, make_event(2, "kubelet-stop", "n0", last_heartbeat=1)) == found

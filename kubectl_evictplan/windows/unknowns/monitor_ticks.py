@@ -15,7 +15,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
-from kubectl_evictplan.cluster.kubelets import is_silent_at, is_up_at_start, observed_at_ns
+from kubectl_evictplan.cluster.kubelets import (
+    is_silent_at,
+    is_up_at_start,
+    is_up_when_created,
+    observed_at_ns,
+)
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
 from kubectl_evictplan.kube.durations import SECOND_NS
@@ -111,7 +116,7 @@ class TickMeetings:
         back = {
             name
             for event in scenario.events
-            if event.kubelets_up or event.node is not None
+            if event.kubelets_up or (event.node is not None and is_up_when_created(event.node))
             for name in event.nodes
         }
         if any(longest_renewal_ns(leases.get(name)) > grace_ns for name in back):
