@@ -43,7 +43,7 @@ class WideWorld:
         sure = SureEvictions(world.scenario, configuration, courses, services, fates)
         names = {node.name for node in world.snapshot.nodes}
         self._changes = ChangeBounds(world.scenario, courses, services)
-        self._zones = {zone_display_name(zone): zone for zone in services.zones}
+        self._zones = {zone_display_name(zone): zone for zone in services.rates.zones}
         versions = fates.versions(world.snapshot.pods, names)
         self._first_uids = {name: found[0].pod.uid for name, found in versions.items()}
         by_ns = {

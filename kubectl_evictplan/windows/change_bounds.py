@@ -66,7 +66,7 @@ class ChangeBounds:
 
     def put_zones(self, table: WindowTable[ZoneStateKey]) -> None:
         """Bound when zones get into each state."""
-        zones, shown = self._services.zones, _ordinals(table)
+        zones, shown = self._services.rates.zones, _ordinals(table)
         names = {zone_display_name(zone): zone for zone in zones}
         keys = {key for (key, _), window in table.windows.items() if window.explored}
         for key in sorted(keys, key=lambda each: (each.zone, each.state)):
@@ -136,7 +136,7 @@ class ChangeBounds:
 
     def _may_remove_ns(self, course: NodeCourse, taint: str, put_ns: int) -> Iterator[int]:
         """Instants after which a tick, or somebody, may take the taint off."""
-        if self._services.all_down_until_ns is not None:
+        if self._services.rates.all_down_until_ns is not None:
             yield put_ns
         for life in self._courses.lives:
             if not life.warm and life.begins[1] >= put_ns:
@@ -160,7 +160,7 @@ class ChangeBounds:
     def entered(self, zone: str, state: str) -> Iterator[Span]:
         """When the zone may get into that state."""
         settled_ns, begin_ns, unsure_ns = 3 * self._courses.step_max_ns, None, 0
-        for segment, states in self._services.states(zone):
+        for segment, states in self._services.rates.states(zone):
             best, worst = (_ORDER.index(each) if each in _ORDER else 0 for each in states)
             if not best <= _ORDER.index(state) <= worst:
                 if begin_ns is not None:

@@ -1,16 +1,14 @@
 """When a node that waits in line is tainted at the latest, whatever else happens to its zone.
 
-Time is cut at every instant at which the possible state of any node changes. In a *segment* between two of them it is the
-same all the time what each node can be. Where a zone has one state whatever its nodes are, its limiter has one rate from
-the second tick on; each node takes one token for each time that it can fall out of Ready, and no more. So a node that is surely
-not ready throughout is served when all that can come before it have been.
+Where a zone is in one state for a while whatever its nodes are, it is served at one rate (``zone_rates``). Each node takes one
+token for each time that it can fall out of Ready, and no more. So a node that is surely not ready throughout is served when all
+that can come before it have been.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from functools import cached_property
-from itertools import pairwise
 from typing import NamedTuple
 
 import msgspec
@@ -18,14 +16,6 @@ from msgspec.structs import replace
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import STALE_LISTER_NS
-from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
-from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneCount, ZoneMembership
-from kubectl_evictplan.controllers.node_lifecycle.zone_states import (
-    EMPTY,
-    FULL,
-    PARTIAL,
-    compute_zone_state,
-)
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint, RemoveTaint
 from kubectl_evictplan.scenarios.scenario import Scenario
@@ -33,14 +23,12 @@ from kubectl_evictplan.windows.entries_in_line import (
     is_put_in_line,
     may_leave_entries,
 )
-from kubectl_evictplan.windows.line_replay import NEVER_NS
 from kubectl_evictplan.windows.line_windows import Span
 from kubectl_evictplan.windows.node_courses import (
     NOT_POSTED,
     NodeCourse,
     NodeCourses,
     Standing,
-    Stretch,
 )
 from kubectl_evictplan.windows.processes_up import ProcessLife
 from kubectl_evictplan.windows.spent_tokens import may_hold_orphaned_entries
@@ -49,26 +37,7 @@ from kubectl_evictplan.windows.unknowns.lines import (
     token_max_ns,
     wasted_tokens_max,
 )
-
-# Longer scenarios have their last segments looked at only.
-_SEGMENTS_MAX = 40
-# Nodes in segments that are looked at to find out when all zones may be down.
-_LOOKED_AT_MAX = 300_000
-
-
-class _Member(msgspec.Struct, frozen=True):
-    """A node that is, or may be, in a zone; ``stays``: it always is while it exists, and counts or does not."""
-
-    course: NodeCourse
-    counts: bool
-    stays: bool
-
-
-class States(NamedTuple):
-    """The best and the worst state that a zone can be in; EMPTY where perhaps no node counts."""
-
-    best: str
-    worst: str
+from kubectl_evictplan.windows.zone_rates import Run, ZoneRates, can_be
 
 
 class Service(msgspec.Struct, frozen=True):
@@ -77,6 +46,26 @@ class Service(msgspec.Struct, frozen=True):
     from_ns: int
     latest_ns: int
     until_ns: int
+
+
+class _Spells(NamedTuple):
+    """What takes tokens of a zone: each time in which a node can be in its line.
+
+    ``begins``, ``ends``: of all of them, each sorted; ``anyhow``: tokens that may be taken at any time; ``unbounded``: times in
+    which a node without a Ready condition may be in line, each try of which costs a token.
+    """
+
+    begins: list[int]
+    ends: list[int]
+    anyhow: int
+    unbounded: list[Span]
+
+    def tokens(self, within: Span) -> int | None:
+        """How many can be taken within that time; None where nothing bounds them."""
+        if any(low_ns <= within[1] and within[0] <= high_ns for low_ns, high_ns in self.unbounded):
+            return None
+        before, after = bisect_left(self.ends, within[0]), bisect_right(self.begins, within[1])
+        return self.anyhow + max(after - before, 0)
 
 
 class LatestServices:
@@ -95,12 +84,13 @@ class LatestServices:
         self._courses = courses
         self._period_ns = configuration.node_monitor_period_ns
         self._leaves_entries = configuration.profile.queue_mode == "SETREMOVE"
-        self._membership = ZoneMembership(configuration)
-        self._zones_of: dict[str, set[str]] = {}
+        self.rates = ZoneRates(snapshot, scenario, configuration, courses)
+        self._members = self.rates.members
+        self._runs: dict[str, list[Run]] = {}
+        self._spells: dict[str, _Spells] = {}
         self._found: dict[str, list[Service]] = {}
         self._refined: dict[str, NodeCourse] = {}
         self._all_down: list[Span] | None = None
-        self._states_in: dict[Span, dict[str, States]] = {}
         # What people do to taints of node lifecycle: a node that loses the one it waited for is in line again.
         self._changes_of_taints = [
             event
@@ -108,94 +98,21 @@ class LatestServices:
             if isinstance(event, AddTaint | RemoveTaint) and event.seen_by_monitor
         ]
         self._more_tokens = sum(len(event.nodes) for event in self._changes_of_taints)
-        self._zones = self._members()
-        # Until when a time in which all zones are down may be over; None where they never are.
-        self.all_down_until_ns = self._find_all_down()
-        if self.all_down_until_ns is not None:
-            # Grace periods begin anew when that is over.
-            courses.count_anew(self.all_down_until_ns)
-            self._zones = self._members()
-
-    def _members(self) -> dict[str, list[_Member]]:
-        # By zone and name, whether the node counts: one that is created again may be another one.
-        looks: dict[str, dict[str, set[bool]]] = {}
-        created = (event.node for event in self._scenario.events if event.node is not None)
-        for node in (*self._snapshot.nodes, *created):
-            zone = self._membership.zone_key(node)
-            counts = not self._membership.is_excluded(node)
-            looks.setdefault(zone, {}).setdefault(node.name, set()).add(counts)
-            self._zones_of.setdefault(node.name, set()).add(zone)
-        return {
-            zone: [self._member(name, counts) for name, counts in names.items()]
-            for zone, names in looks.items()
-        }
-
-    def _member(self, name: str, counts: set[bool]) -> _Member:
-        stays = len(counts) == 1 and len(self._zones_of[name]) == 1
-        return _Member(self._courses.of(name), any(counts), stays)
-
-    def _find_all_down(self) -> int | None:
-        """Until when a time in which all zones are down may be over; None where there is none."""
-        if any(map(self._is_never_down, self.zones)):
-            return None
-        segments = list(self._elementary())
-        if len(segments) * len(self._snapshot.nodes) > _LOOKED_AT_MAX:
-            return NEVER_NS
-        down = [each for each in segments if self._may_all_be_down(each)]
-        if not down:
-            return None
-        # It is over when a kubelet posts, or a node comes or goes.
-        ends = (
-            stretch.begins
-            for members in self._zones.values()
-            for member in members
-            for stretch in member.course.stretches[1:]
-        )
-        over = (
-            latest_ns
-            for first_ns, latest_ns in ends
-            if any(low_ns < latest_ns and first_ns <= high_ns for low_ns, high_ns in down)
-        )
-        return max(over, default=0)
-
-    def _is_never_down(self, zone: str) -> bool:
-        """Whether a node counts there that is always Ready."""
-        if self._snapshot.bystanders.get(zone):
-            return True
-        return any(
-            member.counts and not any(member.course.not_ready())
-            for member in self._zones.get(zone, ())
-            if len(member.course.stretches) == 1
-        )
-
-    def _may_all_be_down(self, segment: Span) -> bool:
-        return all(self._bounds(zone, segment).worst == FULL for zone in self.zones)
-
-    @property
-    def zones(self) -> set[str]:
-        """The keys of all zones."""
-        return {*self._zones, *self._snapshot.bystanders}
-
-    def states(self, zone: str) -> Iterator[tuple[Span, States]]:
-        """Each segment of time, in order, with the states that the zone can be in; none where they are too many."""
-        segments = list(self._elementary())
-        if len(segments) * len(self._snapshot.nodes) <= _LOOKED_AT_MAX:
-            yield from ((segment, self._bounds(zone, segment)) for segment in segments)
 
     def of(self, name: str) -> list[Service]:
         """In order; none where nothing bounds them."""
-        zones = self._zones_of.get(name, set())
-        # A name that is used again elsewhere may have left something in the line it was in.
-        if len(zones) != 1:
-            return []
-        (zone,) = zones
-        if zone not in self._found:
-            self._found[zone] = list(self._services(zone))
-        course = self._courses.of(name)
-        found = [each for each in self._found[zone] if _is_surely_down(course, each)]
-        if found and self._configuration.profile.queue_mode == "ADD":
-            changes_ns = self._changes_of_taints_ns(name)
-            found = [each for each in found if self._is_put_in_line(course, each, changes_ns)]
+        found = self._found.get(name)
+        if found is None:
+            zones = self.rates.zones_of.get(name, set())
+            # A name that is used again elsewhere may have left something in the line it was in.
+            course = self._courses.of(name)
+            found = []
+            if len(zones) == 1:
+                found += self._services(next(iter(zones)), course)
+            if found and self._configuration.profile.queue_mode == "ADD":
+                changes_ns = self._changes_of_taints_ns(name)
+                found = [each for each in found if self._is_put_in_line(course, each, changes_ns)]
+            self._found[name] = found
         return found
 
     def _is_put_in_line(
@@ -249,166 +166,80 @@ class LatestServices:
         if self._configuration.node_eviction_rate_qps <= 0:
             return []  # a limiter of that rate is not told to stop
         if self._all_down is None:
-            counting = {zone for zone in self.zones if self._counts(zone)}
+            counting = list(filter(self.rates.counts, self.rates.zones))
             self._all_down = [
                 segment
-                for segment in self._segments()
-                if all(self._bounds(zone, segment).best == FULL for zone in counting)
+                for segment in self.rates.segments
+                if all(self.rates.is_full(zone, segment) for zone in counting)
             ]
-        zones = self._zones_of.get(course.name, set())
-        return self._all_down if all(map(self._counts, zones)) else []
-
-    def _counts(self, zone: str) -> bool:
-        members = self._zones.get(zone, ())
-        return bool(self._snapshot.bystanders.get(zone)) or any(m.counts for m in members)
+        zones = self.rates.zones_of.get(course.name, set())
+        return self._all_down if all(map(self.rates.counts, zones)) else []
 
     # -- one zone ---------------------------------------------------------------------------------------
 
-    def _services(self, zone: str) -> Iterator[Service]:
-        step_ns, profile = self._courses.step_max_ns, self._configuration.profile
-        if self._membership_varies(zone):
-            return
-        for begin_ns, end_ns in self._segments():
-            rate_qps = self._rate(zone, (begin_ns, end_ns))
-            if rate_qps is None or rate_qps <= 0:
-                continue
-            if self._leaves_entries and self._may_be_blocked(zone, end_ns):
-                continue
-            token_ns = token_max_ns(rate_qps)
-            settled_ns = begin_ns + 3 * step_ns + PASS_LAG_MAX_NS
-            # The bucket may be empty, and a pass that still sees a node as ready wastes a token.
-            if self._leaves_entries:
-                tokens = 1 + self._entries(zone, begin_ns + 3 * step_ns)
-            else:
-                tokens = 1 + self._tokens_taken(zone, (begin_ns - 3 * step_ns, end_ns))
-            if profile.taint_on_current_condition:
-                tokens += wasted_tokens_max(rate_qps)
-                settled_ns += STALE_LISTER_NS
-            latest_ns = settled_ns + tokens * token_ns
-            if latest_ns < end_ns:
-                yield Service(begin_ns, latest_ns, end_ns)
+    def _services(self, zone: str, course: NodeCourse) -> Iterator[Service]:
+        """Of a node, in every time in which it is surely not ready: from its beginning on, and from the longer segments of it."""
+        if zone not in self._runs:
+            self._runs[zone] = list(self.rates.runs(zone))
+        longer = set(self.rates.segments)
+        for run in self._runs[zone]:
+            for down in _surely_down(course, run.segments):
+                for segment in down:
+                    if segment is not down[0] and segment not in longer:
+                        continue
+                    for until_ns in sorted({segment[1], down[-1][1]}):
+                        latest_ns = self._latest_ns(zone, run, segment[0], until_ns)
+                        if latest_ns is not None:
+                            yield Service(segment[0], latest_ns, until_ns)
 
-    def _membership_varies(self, zone: str) -> bool:
-        """Whether a node without a Ready condition may be in line: each try of it costs a token."""
-        return any(
-            stretch.status == NOT_POSTED
-            for member in self._zones.get(zone, ())
-            for stretch in member.course.stretches
-        )
-
-    def _segments(self) -> list[Span]:
-        """Those in which a node can be served at all, the last ones."""
-        shortest_ns = 3 * self._courses.step_max_ns
-        return [
-            span
-            for span in self._elementary()
-            if span[1] - span[0] > shortest_ns and self._runs_throughout(span)
-        ][-_SEGMENTS_MAX:]
-
-    def _elementary(self) -> Iterator[Span]:
-        instants = {0, NEVER_NS}
-        for life in self._courses.lives:
-            instants.update((*life.begins, life.ends_ns))
-        for members in self._zones.values():
-            for member in members:
-                for stretch in member.course.stretches:
-                    instants.update((*stretch.begins, *stretch.ends, *(stretch.unknown or ())))
-        yield from pairwise(sorted(at_ns for at_ns in instants if at_ns >= 0))
-
-    def _runs_throughout(self, span: Span) -> bool:
-        lives = self._courses.lives
-        # A process whose start is not known to the second may have begun, and replaced another one, at any time in it.
-        return any(
-            life.begins[1] <= span[0] and span[1] <= life.ends_ns for life in lives
-        ) and not any(life.begins[0] < span[1] and span[0] < life.begins[1] for life in lives)
-
-    def _rate(self, zone: str, segment: Span) -> float | None:
-        """Nodes per second that the zone is served at throughout; None where that is not sure."""
-        bounds = self._states_in.get(segment)
-        if bounds is None:
-            bounds = {each: self._bounds(each, segment) for each in self.zones}
-            self._states_in[segment] = bounds
-        if all(each.worst == FULL for each in bounds.values()):
-            return None
-        best, worst = bounds[zone]
-        if best != worst:
-            return None
-        configuration = self._configuration
-        rate_qps = configuration.node_eviction_rate_qps
-        if worst == PARTIAL:
-            # What counts is how large the zone was when it got into that state.
-            rate_qps = configuration.secondary_node_eviction_rate_qps
-            if self._smallest(zone) <= configuration.large_cluster_size_threshold:
+    def _latest_ns(self, zone: str, run: Run, from_ns: int, until_ns: int) -> int | None:
+        """When a node of the zone that is not ready all that time is served at the latest; None where that may be later."""
+        if self._leaves_entries:
+            latest_ns = self._last_entry_ns(zone, run, from_ns, until_ns)
+            return latest_ns if latest_ns is not None and latest_ns < until_ns else None
+        step_ns, token_ns = self._courses.step_max_ns, token_max_ns(run.rate_qps)
+        begun_ns = run.segments[0][0]
+        # The limiter has its rate from then on; and a tick has put the node in line.
+        steady_ns = begun_ns + 3 * step_ns
+        settled_ns, tries = max(from_ns + step_ns, steady_ns), 1
+        if self._configuration.profile.taint_on_current_condition:
+            # A pass that still sees a node as ready wastes a token, and the next tick puts the node in line again.
+            settled_ns += step_ns + STALE_LISTER_NS
+            tries += wasted_tokens_max(run.rate_qps)
+        # Then there is a token, unless somebody has just taken it who takes no more: one more only where the bucket may be
+        # a new and empty one.
+        is_full = settled_ns - token_ns >= steady_ns
+        since_ns = (settled_ns - token_ns if is_full else begun_ns) - 3 * step_ns
+        latest_ns = settled_ns
+        while latest_ns < until_ns:
+            taken = self._spells_of(zone).tokens((since_ns, latest_ns))
+            if taken is None:
                 return None
-        if worst == FULL and self._may_stay_stopped:
+            before_ns, waits = latest_ns, taken * tries - is_full
+            latest_ns = settled_ns + PASS_LAG_MAX_NS + waits * token_ns
+            if latest_ns <= before_ns:
+                return before_ns
+        return None
+
+    def _last_entry_ns(self, zone: str, run: Run, from_ns: int, until_ns: int) -> int | None:
+        """Likewise where every tick puts another entry in line of each node that waits (1.19.0-8, 1.20.0-4): first in, first out."""
+        settled_ns = from_ns + 3 * self._courses.step_max_ns
+        if self._may_be_blocked(zone, until_ns) or self._spells_of(zone).unbounded:
             return None
-        # A limiter that refused all keeps doing so when it is told one node a second.
-        return None if rate_qps == 1.0 and self._may_refuse_all(zone) else rate_qps
+        tokens = 1 + self._entries(zone, settled_ns)
+        return settled_ns + PASS_LAG_MAX_NS + tokens * token_max_ns(run.rate_qps)
 
-    @cached_property
-    def _may_stay_stopped(self) -> bool:
-        """Whether zones that are down all the time may be served no more once all were: one that is new ends that for itself only."""
-        if self.all_down_until_ns is None:
-            return False
-        segments = list(self._elementary())
-        if len(segments) * len(self._snapshot.nodes) > _LOOKED_AT_MAX:
-            return True
-        return any(self._may_be_new(zone, segments) for zone in self.zones)
-
-    def _may_be_new(self, zone: str, segments: Sequence[Span]) -> bool:
-        """Whether a tick may find nodes that count in the zone, and one before it none."""
-        members = [member for member in self._zones.get(zone, ()) if member.counts]
-        if self._snapshot.bystanders.get(zone):
-            return False
-        empty = False
-        for segment in segments:
-            can_be = [_can_be(member.course, segment) for member in members]
-            empty = empty or all(
-                gone or not member.stays for member, (*_, gone) in zip(members, can_be, strict=True)
-            )
-            if empty and any(up or not_up for up, not_up, _ in can_be):
-                return True
-        return False
-
-    def _bounds(self, zone: str, segment: Span) -> States:
-        ready = [self._snapshot.bystanders.get(zone, 0)] * 2
-        down = [0, 0]
-        for member in self._zones.get(zone, ()):
-            if not member.counts:
-                continue
-            up, not_up, gone = _can_be(member.course, segment)
-            gone = gone or not member.stays
-            ready[0] += up and not not_up and not gone
-            ready[1] += up
-            down[0] += not_up and not up and not gone
-            down[1] += not_up
-        threshold = self._configuration.unhealthy_zone_threshold
-        if ready[0] + down[0] == 0:
-            return States(EMPTY, FULL)
-        best = compute_zone_state(ZoneCount(ready[1], down[0]), threshold)
-        worst = compute_zone_state(ZoneCount(ready[0], down[1]), threshold)
-        return States(best, worst)
-
-    def _smallest(self, zone: str) -> int:
-        """How many nodes count in the zone at least, all the time."""
-        return self._snapshot.bystanders.get(zone, 0) + sum(
-            member.counts and all(s.status is not None for s in member.course.stretches)
-            for member in self._zones.get(zone, ())
-        )
-
-    def _may_refuse_all(self, zone: str) -> bool:
-        """Whether the zone may ever have been served at no rate."""
-        configuration = self._configuration
-        if self.all_down_until_ns is not None:
-            return True
-        served = configuration.secondary_node_eviction_rate_qps
-        large = self._smallest(zone) > configuration.large_cluster_size_threshold
-        if large and served > 0 and configuration.node_eviction_rate_qps > 0:
-            return False
-        down = sum(
-            member.counts and any(member.course.not_ready()) for member in self._zones.get(zone, ())
-        )
-        return down > 2
+    def _spells_of(self, zone: str) -> _Spells:
+        found = self._spells.get(zone)
+        if found is None:
+            stretches = [s for m in self._members.get(zone, ()) for s in m.course.stretches]
+            spells = [spell for each in stretches for spell in each.not_ready()]
+            # What a deleted node leaves in line takes a token as well.
+            anyhow = self._more_tokens + sum(each.status is None for each in stretches)
+            unbounded = [each.reaches for each in stretches if each.status == NOT_POSTED]
+            begins, ends = sorted(s[1] for s in spells), sorted(s[2] for s in spells)
+            found = self._spells[zone] = _Spells(begins, ends, anyhow, unbounded)
+        return found
 
     def _life_until(self, at_ns: int) -> ProcessLife:
         """The process that runs up to that instant, which is in one of ``_segments``."""
@@ -417,7 +248,7 @@ class LatestServices:
     def _may_be_blocked(self, zone: str, until_ns: int) -> bool:
         """Whether an entry may be in line until then that nobody takes out (1.19.0-8, 1.20.0-4): of a node that was not ready before."""
         life = self._life_until(until_ns)
-        if self._more_tokens or self.all_down_until_ns is not None:
+        if self._more_tokens or self.rates.all_down_until_ns is not None:
             return True
         if life.warm and may_hold_orphaned_entries(
             self._snapshot, self._scenario, self._configuration
@@ -425,7 +256,7 @@ class LatestServices:
             return True
         return any(
             may_leave_entries(member.course, (life.begins[0], until_ns))
-            for member in self._zones.get(zone, ())
+            for member in self._members.get(zone, ())
         )
 
     def _entries(self, zone: str, until_ns: int) -> int:
@@ -433,42 +264,25 @@ class LatestServices:
         since_ns, period_ns = max(self._life_until(until_ns).begins[0], 0), self._period_ns
         return sum(
             (min(high_ns, until_ns) - max(low_ns, since_ns)) // period_ns + 1
-            for member in self._zones.get(zone, ())
+            for member in self._members.get(zone, ())
             for _, low_ns, high_ns in member.course.not_ready()
             if max(low_ns, since_ns) <= min(high_ns, until_ns)
         )
 
-    def _tokens_taken(self, zone: str, segment: Span) -> int:
-        """How many tokens nodes of the zone can take in it."""
-        tokens = self._more_tokens
-        for member in self._zones.get(zone, ()):
-            tokens += sum(
-                low_ns <= segment[1] and high_ns >= segment[0]
-                for _, low_ns, high_ns in member.course.not_ready()
-            )
-            # What a deleted node leaves in line takes a token as well.
-            tokens += sum(stretch.status is None for stretch in member.course.stretches)
-        return tokens
+
+def _surely_down(course: NodeCourse, segments: Sequence[Span]) -> Iterator[list[Span]]:
+    """The times in which the node is surely not ready: in each the segments that follow each other."""
+    found: list[Span] = []
+    for segment in segments:
+        if found and not _is_down(course, (found[0][0], segment[1])):
+            yield found
+            found = []
+        if _is_down(course, segment):
+            found.append(segment)
+    if found:
+        yield found
 
 
-def _overlaps(stretch: Stretch, segment: Span) -> bool:
-    return stretch.begins[0] < segment[1] and stretch.ends[1] > segment[0]
-
-
-def _can_be(course: NodeCourse, segment: Span) -> tuple[bool, bool, bool]:
-    """Whether the node can be Ready, can be something else, and can be uncounted in the segment."""
-    up = not_up = gone = False
-    for stretch in course.stretches:
-        if not _overlaps(stretch, segment):
-            continue
-        gone = gone or stretch.status is None or stretch.passed_over
-        surely_unknown = stretch.unknown is not None and stretch.unknown[1] <= segment[0]
-        up = up or (stretch.status == TRUE and not surely_unknown)
-        not_up = not_up or stretch.status not in (None, TRUE)
-        not_up = not_up or (stretch.unknown is not None and stretch.unknown[0] < segment[1])
-    return up, not_up, gone
-
-
-def _is_surely_down(course: NodeCourse, service: Service) -> bool:
-    up, not_up, gone = _can_be(course, (service.from_ns, service.until_ns))
+def _is_down(course: NodeCourse, span: Span) -> bool:
+    up, not_up, gone = can_be(course, span)
     return not_up and not up and not gone

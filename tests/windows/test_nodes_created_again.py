@@ -9,9 +9,9 @@ from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.objects import ControlPlaneFlags, Node
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings
-from kubectl_evictplan.windows.latest_services import LatestServices
 from kubectl_evictplan.windows.node_courses import NodeCourses
 from kubectl_evictplan.windows.unknowns.last_heartbeats import last_heartbeat_window
+from kubectl_evictplan.windows.zone_rates import ZoneRates
 
 
 def states_in_the_end(created: Node, *down: str) -> tuple[str, str]:
@@ -26,8 +26,8 @@ def states_in_the_end(created: Node, *down: str) -> tuple[str, str]:
     )
     configuration = resolve_configuration(ControllerSettings("1.29.6"), ControlPlaneFlags())
     given = snapshot, scenario, configuration
-    services = LatestServices(*given, NodeCourses(*given, ns(5.02)))
-    *_, (_, states) = services.states("")
+    rates = ZoneRates(*given, NodeCourses(*given, ns(5.02)))
+    *_, (_, states) = rates.states("")
     return states.best, states.worst
 
 

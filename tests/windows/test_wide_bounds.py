@@ -232,3 +232,29 @@ def test_what_is_posted_when_a_process_ends_is_seen_by_the_next_one() -> None:
     world = World(snapshot, make_scenario(events, horizon=60), configuration)
     run = simulate(world.snapshot, world.scenario, world.configuration)
     assert not list(WideWorld(world).changes_outside(run))
+
+
+def test_a_node_waits_for_those_that_may_be_in_line_with_it_and_for_no_others() -> None:
+    pod = make_pod("p", "n0")
+    silent, later = (
+        make_event(1, "kubelet-stop", "n0"),
+        make_event(80, "kubelet-stop", ["n3", "n4"]),
+    )
+    # Given up by 40.2 s, in line by the tick after that: a token has been there for long.
+    assert surely_deleted(pod, silent) == {pod.key: 45}
+    # Each that may be before it takes one token, ten seconds and a pass.
+    beside = make_event(2, "kubelet-stop", ["n1", "n2"])
+    assert surely_deleted(pod, silent, beside) == {pod.key: 65}
+    # The state of the zone goes on whoever changes in it.
+    assert surely_deleted(pod, silent, beside, later) == {pod.key: 65}
+    back = [make_event(46, "kubelet-start", "n1"), make_event(51, "kubelet-start", "n2")]
+    assert surely_deleted(pod, silent, beside, *back, later) == {pod.key: 65}
+
+
+def test_where_the_state_of_a_zone_is_not_sure_nobody_knows_when_a_node_is_served() -> None:
+    pod = make_pod("p", "n0")
+    several = make_event(1, "kubelet-stop", [f"n{number}" for number in range(6)])
+    half = make_event(1, "kubelet-stop", "n6")
+    # Six of twelve are fewer than 55 %, seven are not; whether the zone is large then decides.
+    assert set(surely_deleted(pod, several)) == {pod.key}
+    assert surely_deleted(pod, several, half) == {}

@@ -1,0 +1,328 @@
+"""In which state each zone can be, and at which rate it is served, whatever each of its nodes is.
+
+Time is cut at every instant at which the possible state of any node changes. In a *segment* between two of them it is the
+same all the time what each node can be. Where a zone has one state whatever its nodes are, its limiter has one rate from
+the second tick on; segments that follow each other with one state are one *run*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
+
+import msgspec
+
+from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
+from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneCount, ZoneMembership
+from kubectl_evictplan.controllers.node_lifecycle.zone_states import (
+    EMPTY,
+    FULL,
+    PARTIAL,
+    compute_zone_state,
+)
+from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.windows.line_replay import NEVER_NS
+from kubectl_evictplan.windows.line_windows import Span
+from kubectl_evictplan.windows.node_courses import NodeCourse, NodeCourses, Stretch
+
+# Longer scenarios have their last segments looked at only.
+_SEGMENTS_MAX = 40
+# Nodes in segments that are looked at to find out when all zones may be down.
+_LOOKED_AT_MAX = 300_000
+
+
+class Member(msgspec.Struct, frozen=True):
+    """A node that is, or may be, in a zone; ``stays``: it always is while it exists, and counts or does not."""
+
+    course: NodeCourse
+    counts: bool
+    stays: bool
+
+
+class States(NamedTuple):
+    """The best and the worst state that a zone can be in; EMPTY where perhaps no node counts."""
+
+    best: str
+    worst: str
+
+
+class Run(NamedTuple):
+    """A zone in one state, and served at one rate, in all of these segments, one after the other."""
+
+    state: str
+    rate_qps: float
+    segments: list[Span]
+
+
+class ZoneRates:
+    """Of all zones of one scenario."""
+
+    def __init__(
+        self,
+        snapshot: ClusterSnapshot,
+        scenario: Scenario,
+        configuration: ControllerConfiguration,
+        courses: NodeCourses,
+    ) -> None:
+        self._snapshot = snapshot
+        self._scenario = scenario
+        self._configuration = configuration
+        self._courses = courses
+        self._membership = ZoneMembership(configuration)
+        self.zones_of: dict[str, set[str]] = {}
+        self._known: dict[Span, dict[str, States]] = {}
+        self.members = self._members()
+        # Until when a time in which all zones are down may be over; None where they never are.
+        self.all_down_until_ns = self._find_all_down()
+        if self.all_down_until_ns is not None:
+            # Grace periods begin anew when that is over.
+            courses.count_anew(self.all_down_until_ns)
+            self.members = self._members()
+
+    def _members(self) -> dict[str, list[Member]]:
+        # By zone and name, whether the node counts: one that is created again may be another one.
+        looks: dict[str, dict[str, set[bool]]] = {}
+        created = (event.node for event in self._scenario.events if event.node is not None)
+        for node in (*self._snapshot.nodes, *created):
+            zone = self._membership.zone_key(node)
+            counts = not self._membership.is_excluded(node)
+            looks.setdefault(zone, {}).setdefault(node.name, set()).add(counts)
+            self.zones_of.setdefault(node.name, set()).add(zone)
+        return {
+            zone: [self._member(name, counts) for name, counts in names.items()]
+            for zone, names in looks.items()
+        }
+
+    def _member(self, name: str, counts: set[bool]) -> Member:
+        stays = len(counts) == 1 and len(self.zones_of[name]) == 1
+        return Member(self._courses.of(name), any(counts), stays)
+
+    def _find_all_down(self) -> int | None:
+        """Until when a time in which all zones are down may be over; None where there is none."""
+        if any(map(self._is_never_down, self.zones)):
+            return None
+        segments = list(self._elementary())
+        if len(segments) * len(self._snapshot.nodes) > _LOOKED_AT_MAX:
+            return NEVER_NS
+        down = [each for each in segments if self._may_all_be_down(each)]
+        if not down:
+            return None
+        # It is over when a kubelet posts, or a node comes or goes.
+        ends = (
+            stretch.begins
+            for members in self.members.values()
+            for member in members
+            for stretch in member.course.stretches[1:]
+        )
+        over = (
+            latest_ns
+            for first_ns, latest_ns in ends
+            if any(low_ns < latest_ns and first_ns <= high_ns for low_ns, high_ns in down)
+        )
+        return max(over, default=0)
+
+    def _is_never_down(self, zone: str) -> bool:
+        """Whether a node counts there that is always Ready."""
+        if self._snapshot.bystanders.get(zone):
+            return True
+        return any(
+            member.counts and not any(member.course.not_ready())
+            for member in self.members.get(zone, ())
+            if len(member.course.stretches) == 1
+        )
+
+    def _may_all_be_down(self, segment: Span) -> bool:
+        return all(self._states_in(zone, segment).worst == FULL for zone in self.zones)
+
+    @property
+    def zones(self) -> set[str]:
+        """The keys of all zones."""
+        return {*self.members, *self._snapshot.bystanders}
+
+    def states(self, zone: str) -> Iterator[tuple[Span, States]]:
+        """Each segment of time, in order, with the states that the zone can be in; none where they are too many."""
+        segments = list(self._elementary())
+        if len(segments) * len(self._snapshot.nodes) <= _LOOKED_AT_MAX:
+            yield from ((segment, self._states_in(zone, segment)) for segment in segments)
+
+    def counts(self, zone: str) -> bool:
+        """Whether nodes count in the zone."""
+        members = self.members.get(zone, ())
+        return bool(self._snapshot.bystanders.get(zone)) or any(m.counts for m in members)
+
+    # -- segments ---------------------------------------------------------------------------------------
+
+    @cached_property
+    def segments(self) -> list[Span]:
+        """Those in which a node can be served at all, the last ones."""
+        shortest_ns = 3 * self._courses.step_max_ns
+        return [
+            span
+            for span in self._elementary()
+            if span[1] - span[0] > shortest_ns and self._runs_throughout(span)
+        ][-_SEGMENTS_MAX:]
+
+    def runs(self, zone: str) -> Iterator[Run]:
+        """The zone in one state after the other, wherever it is sure that it is served; in order."""
+        run: Run | None = None
+        for segment in self._served():
+            rate_qps = self.rate(zone, segment)
+            state = self._known[segment][zone].best
+            if run is not None and not (run.state == state and self._goes_on(zone, run, segment)):
+                yield run
+                run = None
+            if rate_qps is not None and rate_qps > 0:
+                run = Run(state, rate_qps, []) if run is None else run
+                run.segments.append(segment)
+        if run is not None:
+            yield run
+
+    def _served(self) -> list[Span]:
+        """All segments in which one process runs; where these are too many those of ``segments``."""
+        several = list(self._elementary())
+        if len(several) * len(self._snapshot.nodes) > _LOOKED_AT_MAX:
+            return self.segments
+        return list(filter(self._runs_throughout, several))
+
+    def _goes_on(self, zone: str, run: Run, segment: Span) -> bool:
+        """Whether the zone stays in the state of the run: also for ticks that see some nodes before the segment, others in it."""
+        at_ns, step_ns = segment[0], self._courses.step_max_ns
+        between = max(at_ns - step_ns, 0), at_ns + step_ns
+        return (
+            self._runs_throughout((run.segments[-1][0], segment[1]))
+            and run.segments[-1][1] == at_ns
+            and self.rate(zone, segment) == run.rate_qps == self.rate(zone, between)
+            and self._known[between][zone].best == run.state
+        )
+
+    def _elementary(self) -> Iterator[Span]:
+        instants = {0, NEVER_NS}
+        for life in self._courses.lives:
+            instants.update((*life.begins, life.ends_ns))
+        for members in self.members.values():
+            for member in members:
+                for stretch in member.course.stretches:
+                    instants.update((*stretch.begins, *stretch.ends, *(stretch.unknown or ())))
+        yield from pairwise(sorted(at_ns for at_ns in instants if at_ns >= 0))
+
+    def _runs_throughout(self, span: Span) -> bool:
+        lives = self._courses.lives
+        # A process whose start is not known to the second may have begun, and replaced another one, at any time in it.
+        return any(
+            life.begins[1] <= span[0] and span[1] <= life.ends_ns for life in lives
+        ) and not any(life.begins[0] < span[1] and span[0] < life.begins[1] for life in lives)
+
+    def is_full(self, zone: str, segment: Span) -> bool:
+        """Whether no node of the zone is ready, throughout."""
+        return self._states_in(zone, segment).best == FULL
+
+    def rate(self, zone: str, segment: Span) -> float | None:
+        """Nodes per second that the zone is served at throughout; None where that is not sure."""
+        bounds = self._known.get(segment)
+        if bounds is None:
+            bounds = {each: self._states_in(each, segment) for each in self.zones}
+            self._known[segment] = bounds
+        if all(each.worst == FULL for each in bounds.values()):
+            return None
+        best, worst = bounds[zone]
+        if best != worst:
+            return None
+        configuration = self._configuration
+        rate_qps = configuration.node_eviction_rate_qps
+        if worst == PARTIAL:
+            # What counts is how large the zone was when it got into that state.
+            rate_qps = configuration.secondary_node_eviction_rate_qps
+            if self._smallest(zone) <= configuration.large_cluster_size_threshold:
+                return None
+        if worst == FULL and self._may_stay_stopped:
+            return None
+        # A limiter that refused all keeps doing so when it is told one node a second.
+        return None if rate_qps == 1.0 and self._may_refuse_all(zone) else rate_qps
+
+    @cached_property
+    def _may_stay_stopped(self) -> bool:
+        """Whether zones that are down all the time may be served no more once all were: one that is new ends that for itself only."""
+        if self.all_down_until_ns is None:
+            return False
+        segments = list(self._elementary())
+        if len(segments) * len(self._snapshot.nodes) > _LOOKED_AT_MAX:
+            return True
+        return any(self._may_be_new(zone, segments) for zone in self.zones)
+
+    def _may_be_new(self, zone: str, segments: Sequence[Span]) -> bool:
+        """Whether a tick may find nodes that count in the zone, and one before it none."""
+        members = [member for member in self.members.get(zone, ()) if member.counts]
+        if self._snapshot.bystanders.get(zone):
+            return False
+        empty = False
+        for segment in segments:
+            found = [can_be(member.course, segment) for member in members]
+            empty = empty or all(
+                gone or not member.stays for member, (*_, gone) in zip(members, found, strict=True)
+            )
+            if empty and any(up or not_up for up, not_up, _ in found):
+                return True
+        return False
+
+    def _states_in(self, zone: str, segment: Span) -> States:
+        ready = [self._snapshot.bystanders.get(zone, 0)] * 2
+        down = [0, 0]
+        for member in self.members.get(zone, ()):
+            if not member.counts:
+                continue
+            up, not_up, gone = can_be(member.course, segment)
+            gone = gone or not member.stays
+            ready[0] += up and not not_up and not gone
+            ready[1] += up
+            down[0] += not_up and not up and not gone
+            down[1] += not_up
+        threshold = self._configuration.unhealthy_zone_threshold
+        if ready[0] + down[0] == 0:
+            return States(EMPTY, FULL)
+        best = compute_zone_state(ZoneCount(ready[1], down[0]), threshold)
+        worst = compute_zone_state(ZoneCount(ready[0], down[1]), threshold)
+        return States(best, worst)
+
+    def _smallest(self, zone: str) -> int:
+        """How many nodes count in the zone at least, all the time."""
+        return self._snapshot.bystanders.get(zone, 0) + sum(
+            member.counts and all(s.status is not None for s in member.course.stretches)
+            for member in self.members.get(zone, ())
+        )
+
+    def _may_refuse_all(self, zone: str) -> bool:
+        """Whether the zone may ever have been served at no rate."""
+        configuration = self._configuration
+        if self.all_down_until_ns is not None:
+            return True
+        served = configuration.secondary_node_eviction_rate_qps
+        large = self._smallest(zone) > configuration.large_cluster_size_threshold
+        if large and served > 0 and configuration.node_eviction_rate_qps > 0:
+            return False
+        down = sum(
+            member.counts and any(member.course.not_ready())
+            for member in self.members.get(zone, ())
+        )
+        return down > 2
+
+
+def _overlaps(stretch: Stretch, segment: Span) -> bool:
+    return stretch.begins[0] < segment[1] and stretch.ends[1] > segment[0]
+
+
+def can_be(course: NodeCourse, segment: Span) -> tuple[bool, bool, bool]:
+    """Whether the node can be Ready, can be something else, and can be uncounted in the segment."""
+    up = not_up = gone = False
+    for stretch in course.stretches:
+        if not _overlaps(stretch, segment):
+            continue
+        gone = gone or stretch.status is None or stretch.passed_over
+        surely_unknown = stretch.unknown is not None and stretch.unknown[1] <= segment[0]
+        up = up or (stretch.status == TRUE and not surely_unknown)
+        not_up = not_up or stretch.status not in (None, TRUE)
+        not_up = not_up or (stretch.unknown is not None and stretch.unknown[0] < segment[1])
+    return up, not_up, gone
