@@ -296,19 +296,19 @@ def gunzip_snapshot(data: bytes) -> bytes:
     limit = min(SNAPSHOT_BYTES_MAX, max(_RATIO_CHECKED_ABOVE, _RATIO_MAX * len(data)))
     unpacker = zlib.decompressobj(wbits=31)
     try:
-        head = unpacker.decompress(data, 65_536)
-        if _SNAPSHOT_MARK not in head[:200]:
+        if _SNAPSHOT_MARK not in zlib.decompressobj(wbits=31).decompress(data, 65_536)[:200]:
             raise ReadProblem("gzip is accepted here for our own snapshots only: use zcat")
-        rest = unpacker.decompress(unpacker.unconsumed_tail, limit - len(head) + 1)
+        # All at once: put together of two parts it would be in memory twice.
+        unpacked = unpacker.decompress(data, limit + 1)
     except zlib.error:
         raise ReadProblem("damaged snapshot (CRC)") from None
-    if len(head) + len(rest) > limit:
+    if len(unpacked) > limit:
         raise ReadProblem("unpacks to an absurd size: not a snapshot of ours")
     if not unpacker.eof:
         raise ReadProblem("damaged snapshot (truncated)")
     if unpacker.unused_data:
         raise ReadProblem("damaged snapshot (data after its end)")
-    return head + rest
+    return unpacked
 
 
 def identity(path: str) -> tuple[int, int] | str:

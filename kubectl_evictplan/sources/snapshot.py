@@ -162,7 +162,8 @@ def decode_document(data: bytes) -> ClusterSnapshot:
     try:
         document = _decode_head(data)
         with _checked(document):
-            content = msgspec.json.decode(document.content, type=_Content)
+            # A view: of the text as it is a copy would be made.
+            content = msgspec.json.decode(memoryview(document.content), type=_Content)
             return _from_content(content, document.metadata)
     except (msgspec.DecodeError, RecursionError) as error:
         raise SnapshotError(f"damaged snapshot ({error})") from None
