@@ -219,17 +219,23 @@ def missing_pods(snapshot: ClusterSnapshot) -> dict[_OwnerKey, int]:
     Where nobody counted those that are left out (``ClusterSnapshot.left_out``), these are owners of which a budget covers
     every pod. ``manageReplicas`` makes what is missing whatever it was that took it: nothing has to be deleted first.
     """
+    wanted = {
+        key: one.replicas
+        for one in snapshot.workloads
+        if one.replicas and (key := (one.kind, one.namespace, one.name))[0] in _SCALED_AT_ONCE
+    }
+    if not wanted:
+        return {}
     active: dict[_OwnerKey, list[Pod]] = {}
     for pod in snapshot.pods:
-        key = owner_key(pod)
-        if key is not None and key[0] in _SCALED_AT_ONCE:
-            active.setdefault(key, []).extend((pod,) if pod.active else ())
+        if (owner := owner_key(pod)) in wanted and owner is not None:
+            active.setdefault(owner, []).extend((pod,) if pod.active else ())
     left_out, counted = snapshot.left_out or {}, snapshot.left_out is not None
     short = {
         key: missing
-        for one in snapshot.workloads
-        if (key := (one.kind, one.namespace, one.name)) in active
-        and (missing := (one.replicas or 0) - len(active[key]) - left_out.get("/".join(key), 0)) > 0
+        for key, replicas in wanted.items()
+        if key in active
+        and (missing := replicas - len(active[key]) - left_out.get("/".join(key), 0)) > 0
     }
     if not short:
         return {}

@@ -273,13 +273,14 @@ def active_anywhere(snapshot: ClusterSnapshot) -> Counter[tuple[str, str, str] |
 
 def short_owners(snapshot: ClusterSnapshot) -> dict[tuple[str, str, str], int]:
     """By owner how many pods it lacks, and makes as soon as the run begins: at once, or a StatefulSet in order."""
-    active = active_pods(snapshot)
     sets = {
-        (one.kind, one.namespace, one.name): one.replicas or 0
+        (one.kind, one.namespace, one.name): one.replicas
         for one in snapshot.workloads
-        if one.kind == STATEFUL_SET
+        if one.kind == STATEFUL_SET and one.replicas
     }
-    short = {key: wanted - active[key] for key, wanted in sets.items() if active[key] < wanted}
+    active = active_pods(snapshot) if sets else {}
+    lacks = {key: wanted - active.get(key, 0) for key, wanted in sets.items()}
+    short = {key: number for key, number in lacks.items() if number > 0}
     return {**missing_pods(snapshot), **short}
 
 
