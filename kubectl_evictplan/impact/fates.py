@@ -129,17 +129,15 @@ def how_many_counted(pods: Iterable[Pod]) -> int:
     return len([pod for pod in pods if is_counted(pod)])
 
 
-def absent_at_start(pods: Iterable[Pod]) -> frozenset[int]:
-    """Those that do not, by identity; asked of all pods of a cluster, so written out."""
-    return frozenset(
-        [
-            id(pod)
-            for pod in pods
-            if pod.ready != "True"
-            or pod.deletion_timestamp_ns is not None
-            or pod.phase in FINISHED_PHASES
-        ]
-    )
+def absent_at_start(pods: Collection[Pod]) -> frozenset[int]:
+    """Those that do not, by identity. Asked of all pods of a cluster, of which mostly none is."""
+    if (
+        {pod.ready for pod in pods} <= {"True"}
+        and {pod.deletion_timestamp_ns for pod in pods} <= {None}
+        and FINISHED_PHASES.isdisjoint({pod.phase for pod in pods})
+    ):
+        return frozenset()
+    return frozenset([id(pod) for pod in pods if not is_counted(pod)])
 
 
 def ending_until_ns(pods: Iterable[Pod]) -> int:
