@@ -173,19 +173,21 @@ class Gathered(msgspec.Struct, eq=False):
         for (key, ordinal), found in self._found.items():
             if isinstance(key, _Gone):
                 continue
-            certain, missed = self._always(found), self._missed_of(found)
+            missed = self._missed_of(found)
             spans = self._spans(found) if missed or not self.missed else ((0, 0),)
             low_ns, high_ns = spans[0][0], spans[-1][1]
             note = partial(
                 WindowTable.add,
                 earliest_ns=low_ns,
                 latest_ns=high_ns,
-                certain=certain,
+                certain=self._always(found, missed),
                 runs=result.runs,
                 explored=bool(missed),
             )
             if isinstance(key, EvictionKey):
-                self._store_eviction(result, key._replace(ordinal=ordinal), found, spans)
+                row = self._eviction(key, found, missed, spans)
+                if row is not None:
+                    result.evictions[key._replace(ordinal=ordinal)] = row
             elif isinstance(key, CancelKey):
                 note(result.cancels, (key, ordinal))
             elif isinstance(key, _Started):
@@ -196,9 +198,9 @@ class Gathered(msgspec.Struct, eq=False):
     def _spans(self, found: _Found) -> tuple[Span, ...]:
         return found.spans(self._gap_ns, self._horizon_ns)
 
-    def _always(self, found: _Found) -> bool:
-        """In every history, of all that there are."""
-        return not self._missed_of(found) and len(found.histories) == len(self._facts)
+    def _always(self, found: _Found, missed: frozenset[str]) -> bool:
+        """In every history, of all that there are; ``missed`` are ``_missed_of`` it."""
+        return not missed and len(found.histories) == len(self._facts)
 
     def _missed_of(self, found: _Found) -> frozenset[str]:
         """What was not wholly explored of it: nothing where every history begins with it, before any tick."""
@@ -207,17 +209,22 @@ class Gathered(msgspec.Struct, eq=False):
             return frozenset()
         return frozenset(self.missed)
 
-    def _store_eviction(
-        self, result: Exploration, key: EvictionKey, found: _Found, every_span: tuple[Span, ...]
-    ) -> None:
+    def _eviction(
+        self,
+        key: EvictionKey,
+        found: _Found,
+        missed: frozenset[str],
+        every_span: tuple[Span, ...],
+    ) -> PossibleEviction | None:
+        """None where it is after the horizon; ``missed`` are ``_missed_of`` it."""
         spans = [span for span in every_span if span[0] <= self._horizon_ns]
         if not spans:
-            return
+            return None
         assert found.sample is not None, "the first history in which a pod is deleted is kept"
         timeline, index = found.sample
         entry = timeline.entries[index]
         assert isinstance(entry, PodDeleted), "an eviction is told by its delete"
-        certain = self._always(found) and every_span[-1][1] <= self._horizon_ns
+        certain = self._always(found, missed) and every_span[-1][1] <= self._horizon_ns
         low_ns, high_ns = spans[-1]
         if key.pod in self._cut_off and not certain:
             high_ns = self._horizon_ns
@@ -228,8 +235,8 @@ class Gathered(msgspec.Struct, eq=False):
         if gone_spans is not None:
             # Without runs in which pods exit at once, a pod that ends may end at its deletion.
             gone_earliest_ns = gone_spans[0][0] if self.exits_varied else spans[0][0]
-        whole = gone is not None and self._always(gone)
-        result.evictions[key] = PossibleEviction(
+        whole = gone is not None and self._always(gone, self._missed_of(gone))
+        return PossibleEviction(
             spans=tuple(spans),
             certain=certain,
             node=entry.node,
@@ -240,5 +247,5 @@ class Gathered(msgspec.Struct, eq=False):
             gone_earliest_ns=gone_earliest_ns,
             gone_latest_ns=gone_spans[-1][1] if gone_spans is not None and whole else None,
             circumstances=found.circumstances(spans, alone=self.alone),
-            missed=self._missed_of(found),
+            missed=missed,
         )
