@@ -25,7 +25,8 @@ EVICTION_API = "eviction-api"
 KUBECTL_DELETE = "kubectl-delete"
 DAEMON_SET = "daemon-set"
 SCENARIO = "scenario"
-
+# Both are kubectl's, when it drains.
+BY_DRAINS = frozenset((EVICTION_API, KUBECTL_DELETE))
 
 # Indices of the entries that led to something.
 Causes = tuple[int, ...]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE
+from kubectl_evictplan.cluster.timeline import BY_DRAINS
 from kubectl_evictplan.impact.deletions import Deletion
 from kubectl_evictplan.impact.node_lives import NodeLife, Unready
 from kubectl_evictplan.impact.placements import AT_ONCE, Placement
@@ -32,7 +32,6 @@ from kubectl_evictplan.kube.objects import FINISHED_PHASES, Pod
 CREATION_MAX_NS = 350 * MILLISECOND_NS
 TOLD_MAX_NS = 400 * MILLISECOND_NS
 _NOTHING = NodeLife()
-_ONE_BY_ONE = frozenset((EVICTION_API, KUBECTL_DELETE))
 
 
 class Readiness(msgspec.Struct, frozen=True):
@@ -211,7 +210,7 @@ def going_together(deletion: Deletion) -> str | None:
 
     Their budgets and kubectl's requests decide when each does.
     """
-    if _ONE_BY_ONE & set(deletion.by):
+    if not BY_DRAINS.isdisjoint(deletion.by):
         return None
     return _token(deletion.by, deletion.when)
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE
+from kubectl_evictplan.cluster.timeline import BY_DRAINS
 from kubectl_evictplan.impact.deletions import Deletion
 from kubectl_evictplan.impact.later_nodes import later_nodes
 from kubectl_evictplan.impact.losses import Loss, losses
@@ -32,7 +32,6 @@ from kubectl_evictplan.scenarios.scenario import Scenario
 # Whoever found no node is tried again when one changes, but not sooner than so long after the last time
 # (``podMaxBackoffSeconds`` of kube-scheduler).
 RETRY_MAX_NS = 10 * SECOND_NS
-_BY_DRAINS = frozenset((EVICTION_API, KUBECTL_DELETE))
 
 
 class Stage(msgspec.Struct, frozen=True):
@@ -345,7 +344,7 @@ def _cordon_first(change: Change) -> list[Drain]:
         event
         for event in drains_among(change.scenario.events)
         if all(
-            pod.node_name in event.nodes and change.deletions[pod.key].controllers <= _BY_DRAINS
+            pod.node_name in event.nodes and change.deletions[pod.key].controllers <= BY_DRAINS
             for pod in change.evicted
             if change.deletions[pod.key].when.earliest_ns < event.at_ns + REACTION_MAX_NS
         )

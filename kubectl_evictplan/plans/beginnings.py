@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE, SCENARIO
+from kubectl_evictplan.cluster.timeline import BY_DRAINS, SCENARIO
 from kubectl_evictplan.kube.durations import MINUTE_NS, SECOND_NS
 from kubectl_evictplan.kube.objects import NO_SCHEDULE, Taint
 from kubectl_evictplan.kube.sightings import Interval, SeenNode, whole_second
@@ -77,11 +77,7 @@ def _added(node: SeenNode, value: str) -> Interval | None:
 
 def _by_evictions(expectation: Expectation, sightings: Sightings) -> Iterator[Interval]:
     histories = PodHistories(sightings)
-    mine = [
-        one
-        for one in expectation.prediction.evictions
-        if one.controller in (EVICTION_API, KUBECTL_DELETE)
-    ]
+    mine = [one for one in expectation.prediction.evictions if one.controller in BY_DRAINS]
     deletions = [
         history.deletion.sure
         for one in mine

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from kubectl_evictplan.cluster import timeline
 from kubectl_evictplan.cluster.state import ClusterState
-from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE, POD_GC, RunEntries
+from kubectl_evictplan.cluster.timeline import BY_DRAINS, POD_GC, RunEntries
 from kubectl_evictplan.kube.finalizers import Jobs, lasting_finalizers
 from kubectl_evictplan.kube.objects import Node, Pod
 from kubectl_evictplan.prediction import document
@@ -138,7 +138,7 @@ class PodEnds:
 
 def _ends_at_once(key: EvictionKey, pod: Pod | None) -> bool:
     """A DELETE with no grace period is the end of an object that no finalizer holds."""
-    if pod is None or pod.finalizers or key.controller in (EVICTION_API, KUBECTL_DELETE):
+    if pod is None or pod.finalizers or key.controller in BY_DRAINS:
         return False  # drains may ask for another grace period: the runs tell
     if key.controller == POD_GC:
         return True  # it forces the deletion

@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from kubectl_evictplan.cluster.timeline import (
+    BY_DRAINS,
     EVICTION_API,
-    KUBECTL_DELETE,
     AboutPod,
     DrainEnd,
     DrainProcessEnded,
@@ -252,7 +252,7 @@ class DrainGathered:
 
     def _share_spans(self, found: dict[EvictionKey, PossibleEviction]) -> None:
         for pods in self._world.siblings:
-            for controller in (EVICTION_API, KUBECTL_DELETE):
+            for controller in sorted(BY_DRAINS):
                 keys = [EvictionKey(pod.key, pod.uid, controller, 0) for pod in pods]
                 keys = [key for key in keys if key in found]
                 spans = [span for key in keys for span in found[key].spans]
@@ -266,7 +266,7 @@ class DrainGathered:
         entry = timeline.entries[index] if timeline is not None else None
         # A replacement is evicted from another node than its name was at the start.
         node = entry.node if isinstance(entry, PodDeleted) else self._world.node_of.get(key.pod, "")
-        by_drain = key.controller in (EVICTION_API, KUBECTL_DELETE)
+        by_drain = key.controller in BY_DRAINS
         if by_drain and self._margins.depends_on_others(node, key.pod):
             start_ns = self._turns.first_start_ns(node)
             spans = self._margins.padded(spans, node, key.pod, start_ns)

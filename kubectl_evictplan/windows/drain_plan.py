@@ -47,6 +47,11 @@ class Leaving(NamedTuple):
     over_ns: int | None
 
 
+def controller_of(options: DrainOptions) -> str:
+    """Who deletes the pods of a drain."""
+    return KUBECTL_DELETE if options.disable_eviction else EVICTION_API
+
+
 class PlannedTurn(NamedTuple):
     """One node of one process: the pods that are evicted, in the order of kubectl's list, and who may come as well.
 
@@ -80,7 +85,7 @@ class PlannedTurn(NamedTuple):
     @property
     def controller(self) -> str:
         """Who deletes them."""
-        return KUBECTL_DELETE if self.options.disable_eviction else EVICTION_API
+        return controller_of(self.options)
 
     @property
     def surely_found(self) -> bool:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE
 from kubectl_evictplan.kube.durations import MILLISECOND_NS
 from kubectl_evictplan.scenarios.actions.drain import Drain
 from kubectl_evictplan.windows.drain_instants import NodeDrain
+from kubectl_evictplan.windows.drain_plan import controller_of
 from kubectl_evictplan.windows.drain_turns import Turns
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
 
@@ -35,7 +35,6 @@ def deleted_again(
         event = drains[turn.process]
         if event.pod_selector:
             continue
-        controller = KUBECTL_DELETE if event.disable_eviction else EVICTION_API
         starts = turns.started(turn)
         for key, one in firsts.items():
             if one.node != turn.node or turn in seen.get(key.pod, (turn,)):
@@ -45,7 +44,7 @@ def deleted_again(
             if one.gone_latest_ns is not None:
                 high_ns = min(high_ns, one.gone_latest_ns)
             if low_ns <= high_ns:
-                name = (key.pod, key.uid, controller)
+                name = (key.pod, key.uid, controller_of(event.options))
                 ordinals[name] = ordinals.get(name, -1) + 1
                 yield (
                     EvictionKey(*name, ordinals[name]),
