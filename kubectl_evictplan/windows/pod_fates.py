@@ -30,7 +30,7 @@ from kubectl_evictplan.windows.node_runs import (
 from kubectl_evictplan.windows.outcome import Exploration
 from kubectl_evictplan.windows.outer_bounds import OuterBounds
 from kubectl_evictplan.windows.pieces import Piece
-from kubectl_evictplan.windows.pod_worlds import EventIndex, PodWorld, exit_instants
+from kubectl_evictplan.windows.pod_worlds import EventIndex, PodWorld
 from kubectl_evictplan.windows.simple_fates import SimpleFates
 from kubectl_evictplan.windows.unknowns.of_pods import PodExit, PodTimings
 from kubectl_evictplan.windows.unknowns.services import HISTORIES_MAX, Choice, History, Services
@@ -197,10 +197,7 @@ class PodFates:
         exits = PodExit(world, matters=lifecycle or _meet_terminating_pods(world))
         gathered.exits_varied = exits.matters
         worlds = self._moved_worlds(world, runs)
-        all_worlds = (world, *worlds.values())
-        events_ns = {event.at_ns for each in all_worlds for event in each.scenario.events}
-        for each in all_worlds:
-            events_ns.update(*exit_instants(each.snapshot, each.scenario).values())
+        events_ns = world.instants_ns.union(*(each.instants_ns for each in worlds.values()))
         delays_ns = _delays_ns(world.snapshot.pods)
         tried = _Tried(gathered, PodTimings(world, exits), instants_vary=self._instants_vary)
         gathered.missed.update(*(run.missed_of(names) for run in runs))

@@ -83,6 +83,12 @@ class PodWorld(NamedTuple):
                     whatever_exits.add(but_for_exits)
                 yield timeline
 
+    @property
+    def instants_ns(self) -> set[int]:
+        """Offsets at which events happen, and by which pods on their way out are gone."""
+        exits = exit_instants(self.snapshot, self.scenario).values()
+        return {event.at_ns for event in self.scenario.events}.union(*exits)
+
     def without_garbage_collection(self) -> PodWorld:
         """The world in which only taint eviction deletes pods."""
         return self._replace(configuration=replace(self.configuration, pod_gc_enabled=False))

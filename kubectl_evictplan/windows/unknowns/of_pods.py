@@ -23,7 +23,7 @@ from kubectl_evictplan.kube.taints import OUT_OF_SERVICE
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint
 from kubectl_evictplan.simulation.playback import NodePlayback
 from kubectl_evictplan.simulation.running_timers import running_timer
-from kubectl_evictplan.windows.pod_worlds import PodWorld, exit_instants
+from kubectl_evictplan.windows.pod_worlds import PodWorld
 from kubectl_evictplan.windows.unknowns.unknown import Unknown, settled
 
 # What a loop of pod garbage collection may take at most.
@@ -221,11 +221,10 @@ class RunningTimers(Unknown[PodTiming]):
         """The same timers in one history."""
         if not self._timers:
             return self
-        instants = {event.at_ns for event in world.scenario.events}
+        instants = world.instants_ns
         for node in played:
             instants.update(node.served_ns)
             instants.update(at_ns for at_ns, _ in node.decisions)
-        instants.update(*exit_instants(world.snapshot, world.scenario).values())
         return RunningTimers(self._timers, instants)
 
     def settle(self, part: PodTiming, most: int) -> Iterator[PodTiming]:
