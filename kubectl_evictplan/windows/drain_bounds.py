@@ -17,7 +17,7 @@ from kubectl_evictplan.cluster.placement import Elsewhere
 from kubectl_evictplan.cluster.readiness import ReadyTimes
 from kubectl_evictplan.cluster.rooms import Rooms
 from kubectl_evictplan.cluster.timeline import DrainEnd
-from kubectl_evictplan.engine.drain_timing import Latency, range_ns
+from kubectl_evictplan.engine.drain_timing import Latency
 from kubectl_evictplan.kube.disruption import EvictionRules
 from kubectl_evictplan.scenarios.actions.drain import Drain
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario
@@ -32,6 +32,7 @@ from kubectl_evictplan.windows.drain_delays import (
     plus,
     pod_delays,
     takes,
+    until_first_node,
 )
 from kubectl_evictplan.windows.drain_firsts import FirstRequests
 from kubectl_evictplan.windows.drain_instants import GAP_NS, NodeDrain, Within
@@ -121,14 +122,14 @@ class DrainBounds:
     def _earliest_begins(plan: DrainPlan, contests: Contests) -> Iterator[tuple[NodeDrain, int]]:
         """Before which offset kubectl does not come to each node."""
         for process, turns in enumerate(plan.processes):
-            low_ns = _first_start(plan.drains[process], turns)[0]
+            low_ns = _first_start(plan.drains[process])[0]
             for turn in turns:
                 yield turn.drain, low_ns
                 low_ns += contests.of_turn(turn, low_ns).earliest_ns + _pause(turn)[0]
 
     def _follow(self, process: int, event: Drain, turns: Sequence[PlannedTurn]) -> None:
         """One process, node after node, as long as it is certain when it comes to the next."""
-        start = _first_start(event, turns)
+        start = _first_start(event)
         codes: frozenset[int | None] = frozenset((0,))
         exact = True
         for turn in turns:
@@ -329,11 +330,9 @@ def _pause(turn: PlannedTurn) -> Range:
     return plus((settle_ns, settle_ns), takes(Latency.LIST_PODS))
 
 
-def _first_start(event: Drain, turns: Sequence[PlannedTurn]) -> Range:
+def _first_start(event: Drain) -> Range:
     """When kubectl begins with the first node."""
-    cordons = [range_ns(Latency.NEXT_CORDON)] * len(turns)
-    begun = plus((event.at_ns, event.latest_ns), takes(Latency.KUBECTL_START), *cordons)
-    return plus(begun, takes(Latency.LIST_PODS))
+    return plus((event.at_ns, event.latest_ns), until_first_node(len(event.nodes)))
 
 
 def _ends_before(calm_ns: int, start: Range, passing: Passing) -> bool:

@@ -38,6 +38,12 @@ def takes(*latencies: Latency) -> Range:
     return plus(*map(range_ns, latencies))
 
 
+def until_first_node(nodes: int) -> Range:
+    """From the start of a process that drains so many nodes to when it begins with the first."""
+    cordons = [range_ns(Latency.NEXT_CORDON)] * nodes
+    return plus(takes(Latency.KUBECTL_START), *cordons, takes(Latency.LIST_PODS))
+
+
 def begun_by(latency: Latency) -> Range:
     """A step of a controller that may be on its way already because of something else."""
     return 0, range_ns(latency)[1]

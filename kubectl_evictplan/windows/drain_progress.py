@@ -14,7 +14,6 @@ from functools import cache
 from typing import NamedTuple
 
 from kubectl_evictplan.controllers.replication import STATEFUL_SET, is_owned_by, owner_key
-from kubectl_evictplan.engine.drain_timing import Latency, range_ns
 from kubectl_evictplan.kube.disruption import ALWAYS_ALLOW
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.windows.drain_accounts import counts_pods
@@ -30,7 +29,7 @@ from kubectl_evictplan.windows.drain_delays import (
     RETRY,
     plus,
     recovery,
-    takes,
+    until_first_node,
 )
 from kubectl_evictplan.windows.drain_plan import DrainPlan, PlannedTurn
 from kubectl_evictplan.windows.drain_recovery import Recoveries
@@ -240,8 +239,7 @@ class Progress:
     def _replaced_ns(self, turn: PlannedTurn, pod: Pod) -> int:
         """By which offset a pod of ``_let_go_first`` has a Ready replacement that is counted."""
         event = self._drains[turn.drain.process]
-        cordons = [range_ns(Latency.NEXT_CORDON)] * len(event.nodes)
-        begun = plus(takes(Latency.KUBECTL_START, Latency.LIST_PODS), *cordons, ARRIVAL, GRANTED)
+        begun = plus(until_first_node(len(event.nodes)), ARRIVAL, GRANTED)
         replaced_ns = self._recoveries.latest_ns(pod, turn.options)
         assert replaced_ns is not None, "a replacement that is sure has a latest instant"
         return event.latest_ns + begun[1] + replaced_ns
