@@ -112,9 +112,9 @@ class DrainPlan:
         self._times = Counter(name for event in self.drains for name in event.nodes)
         self._daemon_sets = known_daemon_sets(world.snapshot)
         self.short, self.overfull = short_owners(world.snapshot), _overfull(world)
-        # Owners of which a pod may be made at any time, because they lack one, or will soon.
         # Owners that may have too few pods, or too many.
         self.unknown = unknown_owners(world.snapshot)
+        # Owners of which a pod may be made at any time, because they lack one, or will soon.
         self.refilled = {*self.short, *_left_by_some(world)}
         self.refilled |= _owners_of(orphans(world.snapshot, world.snapshot.pods))
         # Until then nothing happens in the cluster but drains and what follows from them.

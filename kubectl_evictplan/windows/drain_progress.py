@@ -165,10 +165,7 @@ class Progress:
         if len(known) < len(recoveries):
             return None
         each_ns = max(known, default=0) + RETRY[1] + REFUSED[1]
-        facts = self._covered
-        taking = sum(
-            1 for turn, pod in tasks if pod in turn.guests or not facts.lets_go(place, pod)
-        )
+        taking = sum(1 for turn, pod in tasks if self._may_count(place, turn, pod))
         rounds = max(taking - 1, 0) // self._at_a_time(place, tasks)
         once_ns += max(rounds - 1, 0) * each_ns + self._forgotten_ns(tasks)
         return Asking(once_ns, each_ns, refuses=True)
@@ -197,13 +194,15 @@ class Progress:
 
     def takers(self, place: int) -> list[PlannedTurn]:
         """The turns of all pods of the budget that may take a disruption, each once for each of them."""
-        facts = self._covered
         return [
             turn
             for turn, pod in self._tasks
-            if place in facts.covering(pod)
-            and (not facts.lets_go(place, pod) or pod in turn.guests)
+            if place in self._covered.covering(pod) and self._may_count(place, turn, pod)
         ]
+
+    def _may_count(self, place: int, turn: PlannedTurn, pod: Pod) -> bool:
+        """Whether the pod may need a disruption; of guests nobody knows whether they are Ready."""
+        return pod in turn.guests or not self._covered.lets_go(place, pod)
 
     def writes(self, place: int) -> int:
         """How often the budget's status is written because of one eviction, at most."""
