@@ -288,23 +288,21 @@ def _that_may_come(
     snapshot: ClusterSnapshot, drained: Collection[str], deleted: DeletedByOthers
 ) -> set[str]:
     """Keys of pods that a drained node has room for before it is cordoned: unbound ones, and those that are made anew or are like them."""
-    waiting = [pod for pod in snapshot.pods if not pod.node_name and not pod.finished]
-    lost = [
+    missing = [pod for pod in snapshot.pods if not pod.node_name and not pod.finished]
+    missing += [
         pod
         for pod in orphans(snapshot, snapshot.pods)
         if (owner := owner_key(pod)) is not None and owner[0] in REPLACED
     ]
     short = short_owners(snapshot)
-    lost += [pod for pod in snapshot.pods if short and owner_key(pod) in short]
-    missed = list(deleted.among(pod for pod in snapshot.pods if pod.node_name not in drained))
-    if not waiting and not lost and not missed:
-        return set()
-    if not deleted.changed.isdisjoint(drained):
-        # What lets them in then is not known.
-        return {pod.key for pod in (*waiting, *lost, *_standing_for(missed))}
-    there = Elsewhere((node for node in snapshot.nodes if node.name in drained), snapshot.pods)
-    missed = _standing_for([pod for pod in missed if there.takes(pod)])
-    return {pod.key for pod in (*(pod for pod in (*waiting, *lost) if there.takes(pod)), *missed)}
+    missing += [pod for pod in snapshot.pods if short and owner_key(pod) in short]
+    leaving = list(deleted.among(pod for pod in snapshot.pods if pod.node_name not in drained))
+    # Of nodes that change until then it is not known what they let in.
+    if (missing or leaving) and deleted.changed.isdisjoint(drained):
+        there = Elsewhere((node for node in snapshot.nodes if node.name in drained), snapshot.pods)
+        missing = list(filter(there.takes, missing))
+        leaving = list(filter(there.takes, leaving))
+    return {pod.key for pod in (*missing, *_standing_for(leaving))}
 
 
 def _standing_for(pods: Sequence[Pod]) -> list[Pod]:
