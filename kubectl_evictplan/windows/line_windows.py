@@ -293,7 +293,7 @@ def wait_windows(
 
 def _may_see_false(wait: WaitWindow, name: str, lines: Iterable[ZoneLine]) -> bool:
     """Whether a pass may taint the node for the Ready=False that a late informer shows."""
-    written = [at_ns for line in lines for at_ns in line.unknown_after_false.get(name, ())]
+    written = [at_ns for line in lines for at_ns in line.unknown_after_false(name)]
     if not written:
         return False
     since_ns, until_ns = min(written), max(written) + STALE_LISTER_NS

@@ -112,29 +112,27 @@ class ZoneLine:
 
     def _newest_unknown_ns(self, name: str, before_ns: int) -> int:
         """When it was last written of a node before that instant that it is Unknown, after it was ready or new; -1: never."""
-        written_ns = self._written_unknown.get(name, ())
-        return next((at_ns for at_ns in reversed(written_ns) if at_ns < before_ns), -1)
+        earlier = (
+            at_ns
+            for at_ns, was in reversed(self._turns_unknown.get(name, ()))
+            if at_ns < before_ns and was in (TRUE, None)
+        )
+        return next(earlier, -1)
+
+    def unknown_after_false(self, name: str) -> list[int]:
+        """When ticks write Ready=Unknown of a node that posted Ready=False and fell silent."""
+        return [at_ns for at_ns, was in self._turns_unknown.get(name, ()) if was == FALSE]
 
     @cached_property
-    def _written_unknown(self) -> Mapping[str, tuple[int, ...]]:
+    def _turns_unknown(self) -> Mapping[str, tuple[tuple[int, str | None], ...]]:
+        """When it is written of each node that it is Unknown, and what was before; None where nothing was told."""
         newest: dict[str, str | None] = {}
-        found: dict[str, tuple[int, ...]] = {}
+        found: dict[str, tuple[tuple[int, str | None], ...]] = {}
         for each in self.told:
             if each.told is Told.STATUS:
-                if each.status == UNKNOWN and newest.get(each.name, TRUE) in (TRUE, None):
-                    found[each.name] = (*found.get(each.name, ()), each.at_ns)
-                newest[each.name] = each.status
-        return self._of_members(found)
-
-    @cached_property
-    def unknown_after_false(self) -> Mapping[str, tuple[int, ...]]:
-        """Nodes that post Ready=False and fall silent: when ticks write Ready=Unknown of them."""
-        newest: dict[str, str | None] = {}
-        found: dict[str, tuple[int, ...]] = {}
-        for each in self.told:
-            if each.told is Told.STATUS:
-                if each.status == UNKNOWN and newest.get(each.name) == FALSE:
-                    found[each.name] = (*found.get(each.name, ()), each.at_ns)
+                if each.status == UNKNOWN:
+                    turn = each.at_ns, newest.get(each.name)
+                    found[each.name] = (*found.get(each.name, ()), turn)
                 newest[each.name] = each.status
         return self._of_members(found)
 
