@@ -19,10 +19,10 @@ from kubectl_evictplan.prediction.nodes import what_changes
 from kubectl_evictplan.windows.change_bounds import ChangeBounds
 from kubectl_evictplan.windows.explored import follows_ticks
 from kubectl_evictplan.windows.latest_services import LatestServices
-from kubectl_evictplan.windows.line_replay import NEVER_NS
 from kubectl_evictplan.windows.monitor_phase import with_visible_phase
 from kubectl_evictplan.windows.node_courses import NodeCourses
 from kubectl_evictplan.windows.outcome import NodeChangeKey
+from kubectl_evictplan.windows.spans import NEVER_NS
 from kubectl_evictplan.windows.sure_evictions import SureEvictions
 from kubectl_evictplan.windows.unknowns.monitor_ticks import monitor_cost_max_ns
 from kubectl_evictplan.windows.wide_fates import Possible, WideFates

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kubectl_evictplan.commands.written_files import read_written
 from kubectl_evictplan.errors import GateError, InputError, Problem
 
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ def wanted_gates(rules: Sequence[str], files: Sequence[str]) -> list[Gate]:
     """Return the gates of both options; InputError tells of everything that is wrong with them."""
     if not rules and not files:
         return []
+    from kubectl_evictplan.commands.written_files import read_written
     from kubectl_evictplan.gates.policy import load_policy, typed_gates
 
     gates: list[Gate] = []

@@ -42,8 +42,8 @@ from kubectl_evictplan.prediction.grouped_evictions import (
 from kubectl_evictplan.prediction.pod_ends import EvictedKind, PodEnds
 from kubectl_evictplan.prediction.workloads import OwnerNames
 from kubectl_evictplan.windows.circumstances import Circumstance
-from kubectl_evictplan.windows.line_windows import Span, merge_spans
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
+from kubectl_evictplan.windows.spans import Span, merge_spans
 from kubectl_evictplan.windows.unknowns.of_drains import DrainLatencies
 from kubectl_evictplan.windows.unknowns.registry import UNKNOWNS
 

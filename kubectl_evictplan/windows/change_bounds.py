@@ -13,8 +13,6 @@ from kubectl_evictplan.kube.topology import zone_display_name
 from kubectl_evictplan.scenarios.actions.nodes import RemoveTaint
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.latest_services import LatestServices
-from kubectl_evictplan.windows.line_replay import NEVER_NS
-from kubectl_evictplan.windows.line_windows import Span, merge_spans
 from kubectl_evictplan.windows.node_courses import NodeCourse, NodeCourses
 from kubectl_evictplan.windows.outcome import (
     READY,
@@ -26,6 +24,7 @@ from kubectl_evictplan.windows.outcome import (
     WindowTable,
     ZoneStateKey,
 )
+from kubectl_evictplan.windows.spans import NEVER_NS, Span, merge_spans
 
 _STATUS_OF = {NOT_READY: FALSE, UNREACHABLE: UNKNOWN}
 _ORDER = (NORMAL, PARTIAL, FULL)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from kubectl_evictplan.windows.line_windows import Span
+from kubectl_evictplan.windows.spans import Span
 
 
 class MomentKind(Enum):

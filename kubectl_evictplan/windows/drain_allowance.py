@@ -26,7 +26,7 @@ from kubectl_evictplan.windows.drain_delays import (
     Range,
     plus,
 )
-from kubectl_evictplan.windows.line_windows import Span
+from kubectl_evictplan.windows.spans import Span
 
 _EVER_NS = -(1 << 62)
 # So late that it stays so whatever is added or taken away.

@@ -51,8 +51,8 @@ from kubectl_evictplan.windows.drain_turn_bounds import (
 )
 from kubectl_evictplan.windows.drain_waits import EVICTED, FAILED, NEVER, TIMED_OUT, Wait, WaitKey
 from kubectl_evictplan.windows.drain_world import DrainWorld
-from kubectl_evictplan.windows.line_windows import disjoint_outcomes
 from kubectl_evictplan.windows.outcome import EvictionKey
+from kubectl_evictplan.windows.spans import disjoint_outcomes
 
 
 class TurnBounds(NamedTuple):

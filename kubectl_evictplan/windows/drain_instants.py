@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Generic, NamedTuple, TypeVar
 
 from kubectl_evictplan.kube.durations import MILLISECOND_NS
-from kubectl_evictplan.windows.line_windows import Span, disjoint_outcomes
+from kubectl_evictplan.windows.spans import Span, disjoint_outcomes
 
 # kubectl looks every second and asks every 5 s: what lies closer belongs together.
 GAP_NS = 1300 * MILLISECOND_NS

@@ -17,7 +17,7 @@ from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.scenarios.actions.drain import Drain
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS
 from kubectl_evictplan.windows.drain_instants import GAP_NS
-from kubectl_evictplan.windows.line_windows import Span, merge_spans
+from kubectl_evictplan.windows.spans import Span, merge_spans
 
 # What drawn runs may miss at either end of a window that depends on other pods.
 _PADDING_NS = 200 * MILLISECOND_NS

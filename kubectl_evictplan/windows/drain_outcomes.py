@@ -32,8 +32,8 @@ from kubectl_evictplan.windows.drain_margins import DrawnWorld, Margins
 from kubectl_evictplan.windows.drain_turns import Turns
 from kubectl_evictplan.windows.drain_waits import TIMED_OUT, Wait, WaitKey, Waits
 from kubectl_evictplan.windows.drained_again import deleted_again
-from kubectl_evictplan.windows.line_windows import Span, disjoint_outcomes
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
+from kubectl_evictplan.windows.spans import Span, disjoint_outcomes
 
 
 class Refusal(NamedTuple):

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.windows.drain_delays import Range
 from kubectl_evictplan.windows.drain_instants import Within
-from kubectl_evictplan.windows.line_windows import Span
 from kubectl_evictplan.windows.outcome import EvictionKey
+from kubectl_evictplan.windows.spans import Span
 
 
 class RowBounds(NamedTuple):

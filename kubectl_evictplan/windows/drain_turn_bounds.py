@@ -32,7 +32,7 @@ from kubectl_evictplan.windows.drain_delays import (
 from kubectl_evictplan.windows.drain_instants import Within
 from kubectl_evictplan.windows.drain_plan import Leaving, PlannedTurn
 from kubectl_evictplan.windows.drain_waits import EVICTED, FAILED, NEVER, TIMED_OUT, Wait
-from kubectl_evictplan.windows.line_windows import Span
+from kubectl_evictplan.windows.spans import Span
 
 # A shorter --timeout may be over before the first request.
 TIMEOUT_MIN_NS = SECOND_NS

@@ -14,7 +14,7 @@ from kubectl_evictplan.cluster.drained_pods import RETRY_NS
 from kubectl_evictplan.engine.drain_timing import Latency, range_ns
 from kubectl_evictplan.scenarios.actions.drain import Drain
 from kubectl_evictplan.windows.drain_instants import GAP_NS, Instants, NodeDrain, Within
-from kubectl_evictplan.windows.line_windows import Span, merge_spans
+from kubectl_evictplan.windows.spans import Span, merge_spans
 
 
 class Turns:

@@ -12,8 +12,9 @@ from itertools import zip_longest
 
 from kubectl_evictplan.cluster.timeline import QueueOperation, Told
 from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
-from kubectl_evictplan.windows.line_windows import Span, WaitWindow
+from kubectl_evictplan.windows.line_windows import WaitWindow
 from kubectl_evictplan.windows.node_records import NodeRecord
+from kubectl_evictplan.windows.spans import Span
 
 # Instants with the Ready status that is written, or decided on, then.
 Statuses = Sequence[tuple[int, str]]

@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
-from kubectl_evictplan.windows.line_replay import NEVER_NS
-from kubectl_evictplan.windows.line_windows import Span
+from kubectl_evictplan.windows.spans import NEVER_NS, Span
 
 if TYPE_CHECKING:
     from kubectl_evictplan.windows.node_courses import NodeCourse, NodeCourses

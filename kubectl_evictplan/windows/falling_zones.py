@@ -22,7 +22,7 @@ from kubectl_evictplan.scenarios.actions.nodes import (
 )
 from kubectl_evictplan.scenarios.actions.processes import StopKubelet
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
-from kubectl_evictplan.windows.line_windows import Span
+from kubectl_evictplan.windows.spans import Span
 from kubectl_evictplan.windows.unknowns.last_heartbeats import (
     last_heartbeat_window,
     longest_renewal_ns,

@@ -23,7 +23,6 @@ from kubectl_evictplan.windows.circumstances import (
     Moment,
     tell_spans_apart,
 )
-from kubectl_evictplan.windows.line_windows import Span, disjoint_outcomes
 from kubectl_evictplan.windows.outcome import (
     CancelKey,
     EvictionKey,
@@ -33,6 +32,7 @@ from kubectl_evictplan.windows.outcome import (
     WindowTable,
     taint_change,
 )
+from kubectl_evictplan.windows.spans import Span, disjoint_outcomes
 from kubectl_evictplan.windows.unknowns.services import Choice
 
 

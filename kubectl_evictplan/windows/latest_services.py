@@ -23,7 +23,6 @@ from kubectl_evictplan.windows.entries_in_line import (
     is_put_in_line,
     may_leave_entries,
 )
-from kubectl_evictplan.windows.line_windows import Span
 from kubectl_evictplan.windows.node_courses import (
     NOT_POSTED,
     NodeCourse,
@@ -31,6 +30,7 @@ from kubectl_evictplan.windows.node_courses import (
     Standing,
 )
 from kubectl_evictplan.windows.processes_up import ProcessLife
+from kubectl_evictplan.windows.spans import Span
 from kubectl_evictplan.windows.spent_tokens import may_hold_orphaned_entries
 from kubectl_evictplan.windows.unknowns.lines import (
     PASS_LAG_MAX_NS,

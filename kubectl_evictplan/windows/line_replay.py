@@ -34,8 +34,7 @@ from kubectl_evictplan.controllers.node_lifecycle.rate_limited_timed_queue impor
 )
 from kubectl_evictplan.controllers.releases import ReleaseProfile
 from kubectl_evictplan.engine.timing import Timing
-
-NEVER_NS = 2**62
+from kubectl_evictplan.windows.spans import NEVER_NS
 
 
 class InLine(NamedTuple):

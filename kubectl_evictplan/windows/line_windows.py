@@ -17,13 +17,8 @@ import msgspec
 
 from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import STALE_LISTER_NS
 from kubectl_evictplan.windows.budget import Budget
-from kubectl_evictplan.windows.line_replay import (
-    NEVER_NS,
-    LineReplay,
-    LineRules,
-    Order,
-    Wait,
-)
+from kubectl_evictplan.windows.line_replay import LineReplay, LineRules, Order, Wait
+from kubectl_evictplan.windows.spans import NEVER_NS, Span, disjoint_outcomes, merge_spans
 from kubectl_evictplan.windows.unknowns.lines import PassLag, StaleView
 from kubectl_evictplan.windows.unknowns.order_in_line import OrderInLine, Served
 from kubectl_evictplan.windows.zone_lines import (
@@ -33,11 +28,6 @@ from kubectl_evictplan.windows.zone_lines import (
     exchange_those_who_stay,
     groups_of,
 )
-
-# More outcomes than this help nobody.
-_OUTCOMES_MAX = 4
-
-Span = tuple[int, int]
 
 
 class WaitWindow(NamedTuple):
@@ -392,7 +382,7 @@ def _spans_of_token(
 
 
 def merge_waits(
-    found: Sequence[Mapping[str, list[WaitWindow]]], gap_ns: int, horizon_ns: int = NEVER_NS
+    found: Sequence[Mapping[str, list[WaitWindow]]], gap_ns: int, horizon_ns: int
 ) -> dict[str, list[WaitWindow]]:
     """Waits that were found under different circumstances: any of them can be the real one.
 
@@ -438,40 +428,9 @@ def _merged(
     )
 
 
-def as_one_wait(waits: list[WaitWindow], gap_ns: int, horizon_ns: int = NEVER_NS) -> WaitWindow:
+def as_one_wait(waits: list[WaitWindow], gap_ns: int, horizon_ns: int) -> WaitWindow:
     """Waits of which only the first one that ends with a taint matters: as if they were one."""
     if len(waits) == 1:
         return waits[0]
     merged = _merged(waits, gap_ns, horizon_ns)
     return merged._replace(certain=any(wait.certain for wait in waits))
-
-
-def merge_spans(spans: Iterable[Span], gap_ns: int) -> Iterator[Span]:
-    """Join sorted spans that lie at most ``gap_ns`` apart."""
-    current: Span | None = None
-    for low_ns, high_ns in spans:
-        if current is None:
-            current = low_ns, high_ns
-        elif low_ns <= current[1] + gap_ns:
-            current = current[0], max(current[1], high_ns)
-        else:
-            yield current
-            current = low_ns, high_ns
-    if current is not None:
-        yield current
-
-
-def disjoint_outcomes(
-    spans: Iterable[Span], gap_ns: int, horizon_ns: int = NEVER_NS
-) -> tuple[Span, ...]:
-    """Sorted spans, joined where they lie at most ``gap_ns`` apart, and further until they are few.
-
-    What begins after the horizon is one of them: nothing is told of it.
-    """
-    joined = list(merge_spans(sorted(spans), gap_ns))
-    beyond = [span for span in joined if span[0] > horizon_ns]
-    joined = joined[: len(joined) - len(beyond)]
-    while len(joined) > _OUTCOMES_MAX:
-        gap_ns = min(after[0] - before[1] for before, after in pairwise(joined))
-        joined = list(merge_spans(joined, gap_ns))
-    return (*joined, (beyond[0][0], beyond[-1][1])) if beyond else tuple(joined)

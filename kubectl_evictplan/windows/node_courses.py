@@ -27,10 +27,9 @@ from kubectl_evictplan.kube.taints import (
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint, DeleteNode, RemoveTaint
 from kubectl_evictplan.scenarios.actions.processes import PostReady, StopKubelet, TouchLease
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
-from kubectl_evictplan.windows.line_replay import NEVER_NS
-from kubectl_evictplan.windows.line_windows import Span
 from kubectl_evictplan.windows.noticing import Noticing
 from kubectl_evictplan.windows.processes_up import ProcessLife, process_lives
+from kubectl_evictplan.windows.spans import NEVER_NS, Span
 from kubectl_evictplan.windows.unknowns.last_heartbeats import (
     last_heartbeat_window,
     longest_renewal_ns,

@@ -9,8 +9,7 @@ import msgspec
 
 from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
 from kubectl_evictplan.simulation.playback import NodePlayback
-from kubectl_evictplan.windows.line_replay import NEVER_NS
-from kubectl_evictplan.windows.line_windows import Span
+from kubectl_evictplan.windows.spans import NEVER_NS, Span
 
 
 class NodeRecord(msgspec.Struct):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
-from kubectl_evictplan.windows.line_windows import Span
+from kubectl_evictplan.windows.spans import Span
 
 
 class Noticing:

@@ -18,7 +18,7 @@ from kubectl_evictplan.cluster.timeline import (
 from kubectl_evictplan.kube.objects import Taint
 from kubectl_evictplan.kube.taints import key_and_effect
 from kubectl_evictplan.windows.circumstances import Circumstance
-from kubectl_evictplan.windows.line_windows import Span
+from kubectl_evictplan.windows.spans import Span
 
 
 class EvictionKey(NamedTuple):

@@ -36,8 +36,8 @@ from kubectl_evictplan.kube.durations import MILLISECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.falling_zones import FallingZones, only_falls
-from kubectl_evictplan.windows.line_windows import Span
 from kubectl_evictplan.windows.noticing import Noticing
+from kubectl_evictplan.windows.spans import Span
 from kubectl_evictplan.windows.spent_tokens import may_hold_orphaned_entries
 from kubectl_evictplan.windows.unknowns.lines import (
     PASS_LAG_MAX_NS,

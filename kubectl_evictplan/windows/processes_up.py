@@ -8,8 +8,7 @@ import msgspec
 
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.simulate import starts_without_controller
-from kubectl_evictplan.windows.line_replay import NEVER_NS
-from kubectl_evictplan.windows.line_windows import Span
+from kubectl_evictplan.windows.spans import NEVER_NS, Span
 
 
 class ProcessLife(msgspec.Struct, frozen=True):

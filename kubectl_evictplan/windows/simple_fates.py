@@ -20,8 +20,6 @@ from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import NO_EXECUTE, Pod
 from kubectl_evictplan.kube.taints import NOT_READY, UNREACHABLE
 from kubectl_evictplan.windows.circumstances import Circumstance, Contribution, tell_spans_apart
-from kubectl_evictplan.windows.line_replay import NEVER_NS
-from kubectl_evictplan.windows.line_windows import Span, disjoint_outcomes
 from kubectl_evictplan.windows.node_runs import NodeRun, PieceRun, gap_between_outcomes_ns
 from kubectl_evictplan.windows.outcome import (
     TAINT_ADDED,
@@ -32,6 +30,7 @@ from kubectl_evictplan.windows.outcome import (
 )
 from kubectl_evictplan.windows.outer_bounds import NodeBounds, OuterBounds
 from kubectl_evictplan.windows.pod_worlds import PodWorld
+from kubectl_evictplan.windows.spans import NEVER_NS, Span, disjoint_outcomes
 
 
 class _Fate(msgspec.Struct, frozen=True):

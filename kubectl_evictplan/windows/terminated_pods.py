@@ -25,9 +25,9 @@ from kubectl_evictplan.controllers.pod_gc import (
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.scenarios.actions.pods import DeletePods, uid_of_created
 from kubectl_evictplan.scenarios.scenario import Scenario
-from kubectl_evictplan.windows.line_windows import Span, merge_spans
 from kubectl_evictplan.windows.outcome import EvictionKey, Exploration, PossibleEviction
 from kubectl_evictplan.windows.processes_up import ProcessLife, process_lives
+from kubectl_evictplan.windows.spans import Span, merge_spans
 from kubectl_evictplan.windows.unknowns.of_pods import GC_COST_MAX_NS, GarbageCollection
 
 _STEP_MAX_NS = GC_CHECK_PERIOD_NS + GC_COST_MAX_NS

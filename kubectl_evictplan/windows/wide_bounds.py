@@ -16,10 +16,9 @@ from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.change_bounds import ChangeBounds
 from kubectl_evictplan.windows.latest_services import LatestServices
-from kubectl_evictplan.windows.line_replay import NEVER_NS
-from kubectl_evictplan.windows.line_windows import merge_spans
 from kubectl_evictplan.windows.node_courses import NodeCourses
 from kubectl_evictplan.windows.outcome import EvictionKey, Exploration, PossibleEviction
+from kubectl_evictplan.windows.spans import NEVER_NS, merge_spans
 from kubectl_evictplan.windows.sure_evictions import SureEvictions
 from kubectl_evictplan.windows.unknowns.monitor_ticks import monitor_cost_max_ns
 from kubectl_evictplan.windows.wide_fates import Possible, Version, WideFates

@@ -25,8 +25,6 @@ from kubectl_evictplan.scenarios.actions.pods import DeletePods, SetTolerations,
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.running_timers import RunningTimer, running_timer
 from kubectl_evictplan.windows.latest_services import LatestServices
-from kubectl_evictplan.windows.line_replay import NEVER_NS
-from kubectl_evictplan.windows.line_windows import Span
 from kubectl_evictplan.windows.node_courses import (
     BEFORE_NS,
     NodeCourse,
@@ -34,6 +32,7 @@ from kubectl_evictplan.windows.node_courses import (
     Stretch,
 )
 from kubectl_evictplan.windows.processes_up import ProcessLife
+from kubectl_evictplan.windows.spans import NEVER_NS, Span
 
 
 class Version(msgspec.Struct, frozen=True):

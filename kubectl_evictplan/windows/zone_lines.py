@@ -10,14 +10,8 @@ from typing import TypeVar
 
 from kubectl_evictplan.cluster.timeline import QueueOperation, Told
 from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, TRUE, UNKNOWN
-from kubectl_evictplan.windows.line_replay import (
-    NEVER_NS,
-    InLine,
-    LineHistory,
-    Order,
-    Wait,
-    leaving_instants,
-)
+from kubectl_evictplan.windows.line_replay import InLine, LineHistory, Order, Wait, leaving_instants
+from kubectl_evictplan.windows.spans import NEVER_NS
 
 # What makes a queue anew, or its process.
 _MADE_ANEW = (Told.CREATED, Told.STARTED, Told.STOPPED)

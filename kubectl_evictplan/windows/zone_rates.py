@@ -25,9 +25,8 @@ from kubectl_evictplan.controllers.node_lifecycle.zone_states import (
 )
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.scenarios.scenario import Scenario
-from kubectl_evictplan.windows.line_replay import NEVER_NS
-from kubectl_evictplan.windows.line_windows import Span
 from kubectl_evictplan.windows.node_courses import NodeCourse, NodeCourses, Stretch
+from kubectl_evictplan.windows.spans import NEVER_NS, Span
 
 # Longer scenarios have their last segments looked at only.
 _SEGMENTS_MAX = 40

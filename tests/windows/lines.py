@@ -17,7 +17,8 @@ from kubectl_evictplan.windows.line_replay import (
     Order,
     Wait,
 )
-from kubectl_evictplan.windows.line_windows import Replays, Span, Spread, wait_windows
+from kubectl_evictplan.windows.line_windows import Replays, Spread, wait_windows
+from kubectl_evictplan.windows.spans import Span
 from kubectl_evictplan.windows.zone_lines import ZoneLine
 
 LAG = 0.105

@@ -18,14 +18,12 @@ from kubectl_evictplan.windows import line_windows
 from kubectl_evictplan.windows.budget import Budget
 from kubectl_evictplan.windows.line_windows import (
     Replays,
-    Span,
     Spread,
     WaitWindow,
-    disjoint_outcomes,
-    merge_spans,
     merge_waits,
     wait_windows,
 )
+from kubectl_evictplan.windows.spans import NEVER_NS, Span
 from kubectl_evictplan.windows.zone_lines import ZoneLine
 
 
@@ -150,39 +148,17 @@ def test_the_slack_of_a_token_grows_with_every_token_before_it() -> None:
     assert [spread.of_token(token) for token in (0, 1, 4)] == [1010, 1020, 1050]
 
 
-def test_spans_at_most_a_gap_apart_are_one() -> None:
-    assert list(merge_spans([(0, 1), (3, 4), (7, 8)], 2)) == [(0, 4), (7, 8)]
-
-
-def test_outcomes_are_sorted_and_stay_disjoint() -> None:
-    assert disjoint_outcomes([(20, 21), (0, 1), (2, 3)], 5) == ((0, 3), (20, 21))
-
-
-def test_more_than_four_outcomes_are_joined_where_they_lie_closest() -> None:
-    spans = [(0, 0), (100, 100), (190, 190), (300, 300), (400, 400)]
-    assert disjoint_outcomes(spans, 10) == ((0, 0), (100, 190), (300, 300), (400, 400))
-
-
-def test_what_begins_after_the_horizon_takes_no_place_of_an_outcome_before_it() -> None:
-    spans = [(0, 0), (100, 100), (190, 190), (300, 300), (400, 400), (500, 501)]
-    assert disjoint_outcomes(spans, 10, 390) == (
-        *[(at, at) for at in (0, 100, 190, 300)],
-        (400, 501),
-    )
-    assert disjoint_outcomes(spans[:3], 10, 90) == ((0, 0), (100, 190))
-
-
 @pytest.mark.parametrize("certain", [True, False])
 def test_a_wait_is_certain_only_where_it_is_under_all_circumstances(*, certain: bool) -> None:
     sure = WaitWindow(((ns(5), ns(6)),), certain=True, eligible_ns=ns(5), useless_ns=ns(9))
     other = WaitWindow(((ns(8), ns(9)),), certain=certain, eligible_ns=ns(4), useless_ns=ns(8))
-    ((merged,),) = merge_waits([{"a": [sure]}, {"a": [other]}], ns(1)).values()
+    ((merged,),) = merge_waits([{"a": [sure]}, {"a": [other]}], ns(1), NEVER_NS).values()
     assert merged == WaitWindow(sure.spans + other.spans, certain, ns(4), ns(9))
 
 
 def test_a_wait_that_some_circumstances_do_not_have_is_not_certain() -> None:
     sure = WaitWindow(((ns(5), ns(6)),), certain=True, eligible_ns=ns(5), useless_ns=ns(9))
-    ((merged,),) = merge_waits([{"a": [sure]}, {}], ns(1)).values()
+    ((merged,),) = merge_waits([{"a": [sure]}, {}], ns(1), NEVER_NS).values()
     assert not merged.certain
 
 

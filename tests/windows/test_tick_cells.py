@@ -10,7 +10,8 @@ from itertools import product
 import pytest
 
 from kubectl_evictplan.engine.event_queue import LoopGrid
-from kubectl_evictplan.windows.unknowns.tick_cells import Cell, Process, Span, TickSteps
+from kubectl_evictplan.windows.spans import Span
+from kubectl_evictplan.windows.unknowns.tick_cells import Cell, Process, TickSteps
 
 # A tick comes three to five units after the one before it.
 STEPS = TickSteps(3, 5)

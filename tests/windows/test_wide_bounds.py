@@ -26,7 +26,7 @@ from kubectl_evictplan.kube.objects import Pod, Toleration
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
 from kubectl_evictplan.simulation.simulate import simulate
-from kubectl_evictplan.windows.line_replay import NEVER_NS
+from kubectl_evictplan.windows.spans import NEVER_NS
 
 
 def worlds(seeds: range) -> Iterator[tuple[int, World]]:

@@ -18,13 +18,13 @@ from kubectl_evictplan.scenarios.actions.processes import StopKubelet
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.windows.alike_nodes import AlikeNodes
 from kubectl_evictplan.windows.pieces import Piece
+from kubectl_evictplan.windows.spans import Span
 from kubectl_evictplan.windows.unknowns.unknown import Unknown, sequence
 
 # The kubelet jitters its renewal period by up to 4 %.
 RENEWAL_JITTER_NUMERATOR, RENEWAL_JITTER_DENOMINATOR = 104, 100
 # Parts of a window that are sampled; both ends carry most of the weight.
 _LEVELS = (0.0, 1.0, 0.5, 0.0, 1.0, 0.25, 0.75)
-Span = tuple[int, int]
 # (node, spans of last heartbeats), by the index of the event.
 HeartbeatWindows = dict[int, list[tuple[str, tuple[Span, ...]]]]
 

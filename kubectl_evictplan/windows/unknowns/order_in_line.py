@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from kubectl_evictplan.windows.line_replay import NEVER_NS, InLine, Order
+from kubectl_evictplan.windows.line_replay import InLine, Order
+from kubectl_evictplan.windows.spans import NEVER_NS
 from kubectl_evictplan.windows.unknowns.unknown import Unknown
 
 # Nodes that leave the line each get a replay in which they are served last, up to this many.

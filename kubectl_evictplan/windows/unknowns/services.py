@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from kubectl_evictplan.windows.line_windows import Span, WaitWindow
+from kubectl_evictplan.windows.line_windows import WaitWindow
 from kubectl_evictplan.windows.node_records import NodeRecord
+from kubectl_evictplan.windows.spans import Span
 from kubectl_evictplan.windows.unknowns.unknown import Unknown
 
 # Instants tried inside a span, where a pod's fate can change, and histories tried for several waits.

@@ -15,8 +15,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from kubectl_evictplan.engine.event_queue import Course
-
-Span = tuple[int, int]
+from kubectl_evictplan.windows.spans import Span
 
 
 class Tick(NamedTuple):

@@ -1,0 +1,44 @@
+"""Spans of instants, and how those of many runs are joined to the few that are told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+# Offsets of the earliest and the latest instant.
+Span = tuple[int, int]
+NEVER_NS = 2**62
+
+# More outcomes than this help nobody.
+_OUTCOMES_MAX = 4
+
+
+def merge_spans(spans: Iterable[Span], gap_ns: int) -> Iterator[Span]:
+    """Join sorted spans that lie at most ``gap_ns`` apart."""
+    current: Span | None = None
+    for low_ns, high_ns in spans:
+        if current is None:
+            current = low_ns, high_ns
+        elif low_ns <= current[1] + gap_ns:
+            current = current[0], max(current[1], high_ns)
+        else:
+            yield current
+            current = low_ns, high_ns
+    if current is not None:
+        yield current
+
+
+def disjoint_outcomes(
+    spans: Iterable[Span], gap_ns: int, horizon_ns: int = NEVER_NS
+) -> tuple[Span, ...]:
+    """Sorted spans, joined where they lie at most ``gap_ns`` apart, and further until they are few.
+
+    What begins after the horizon is one of them: nothing is told of it.
+    """
+    joined = list(merge_spans(sorted(spans), gap_ns))
+    beyond = [span for span in joined if span[0] > horizon_ns]
+    joined = joined[: len(joined) - len(beyond)]
+    while len(joined) > _OUTCOMES_MAX:
+        gap_ns = min(after[0] - before[1] for before, after in pairwise(joined))
+        joined = list(merge_spans(joined, gap_ns))
+    return (*joined, (beyond[0][0], beyond[-1][1])) if beyond else tuple(joined)
