@@ -8,7 +8,7 @@ that can come before it have been.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -39,6 +39,9 @@ from kubectl_evictplan.windows.unknowns.lines import (
 )
 from kubectl_evictplan.windows.zone_rates import Run, ZoneRates, can_be
 
+# How often what was found of some nodes is used to bound others.
+_ROUNDS = 4
+
 
 class Service(msgspec.Struct, frozen=True):
     """A node that waits at ``from_ns`` is tainted by ``latest_ns``; nothing changes until ``until_ns``."""
@@ -68,6 +71,14 @@ class _Spells(NamedTuple):
         return self.anyhow + max(after - before, 0)
 
 
+class _Wait(NamedTuple):
+    """Segments of a run, one after the other, in which a node is surely not ready."""
+
+    course: NodeCourse
+    run: Run
+    down: list[Span]
+
+
 class LatestServices:
     """Of all zones of one scenario."""
 
@@ -87,8 +98,7 @@ class LatestServices:
         self.rates = ZoneRates(snapshot, scenario, configuration, courses)
         self._members = self.rates.members
         self._runs: dict[str, list[Run]] = {}
-        self._spells: dict[str, _Spells] = {}
-        self._found: dict[str, list[Service]] = {}
+        self._found: dict[str, dict[str, list[Service]]] = {}
         self._refined: dict[str, NodeCourse] = {}
         self._all_down: list[Span] | None = None
         # What people do to taints of node lifecycle: a node that loses the one it waited for is in line again.
@@ -101,23 +111,37 @@ class LatestServices:
 
     def of(self, name: str) -> list[Service]:
         """In order; none where nothing bounds them."""
-        found = self._found.get(name)
-        if found is None:
-            zones = self.rates.zones_of.get(name, set())
-            # A name that is used again elsewhere may have left something in the line it was in.
-            course = self._courses.of(name)
-            found = []
-            if len(zones) == 1:
-                found += self._services(next(iter(zones)), course)
-            if found and self._configuration.profile.queue_mode == "ADD":
-                changes_ns = self._changes_of_taints_ns(name)
-                found = [each for each in found if self._is_put_in_line(course, each, changes_ns)]
-            self._found[name] = found
-        return found
+        zones = self.rates.zones_of.get(name, set())
+        # A name that is used again elsewhere may have left something in the line it was in.
+        if len(zones) != 1:
+            return []
+        (zone,) = zones
+        if zone not in self._found:
+            self._find(zone)
+        return self._found[zone].get(name, [])
 
-    def _is_put_in_line(
-        self, course: NodeCourse, service: Service, changes_ns: Sequence[int]
-    ) -> bool:
+    def _find(self, zone: str) -> None:
+        """Of all nodes of a zone: whoever has been served takes no more tokens, so each round bounds more of them."""
+        runs = [run for run in self._runs_of(zone) if run.rate_qps > 0]
+        courses = [member.course for member in self._members.get(zone, ())]
+        waits = [
+            _Wait(course, run, down)
+            for course in courses
+            if any(course.not_ready())
+            for run in runs
+            for down in _surely_down(course, run.segments)
+        ]
+        found: dict[str, list[Service]] = {}
+        for _ in range(1 if self._leaves_entries else _ROUNDS):
+            before, found = found, self._services(zone, waits, found)
+            if found == before:
+                break
+        self._found[zone] = found
+
+    def _is_put_in_line(self, course: NodeCourse, service: Service) -> bool:
+        if self._configuration.profile.queue_mode != "ADD":
+            return True
+        changes_ns = self._changes_of_taints_ns(course.name)
         down, life = (service.from_ns, service.until_ns), self._life_until(service.until_ns)
         return is_put_in_line(course, down, life, self._courses, changes_ns)
 
@@ -161,8 +185,16 @@ class LatestServices:
         """When people put taints of node lifecycle on the node, or take them off."""
         return [event.at_ns for event in self._changes_of_taints if name in event.nodes]
 
-    def _refusing(self, course: NodeCourse) -> list[Span]:
-        """Segments in which all zones are surely down, so that nobody is served; in zones in which no node counts somebody is."""
+    def _refusing(self, course: NodeCourse) -> Iterator[Span]:
+        """Times in which nobody of the node's zones is served, but for the first two ticks."""
+        zones = self.rates.zones_of.get(course.name, set())
+        yield from self._all_are_down(zones)
+        if len(zones) == 1 and not self._leaves_entries:
+            runs = self._runs_of(next(iter(zones)))
+            yield from ((r.segments[0][0], r.segments[-1][1]) for r in runs if r.rate_qps <= 0)
+
+    def _all_are_down(self, zones: Iterable[str]) -> list[Span]:
+        """Segments in which all zones are surely down; in zones in which no node counts somebody is served all the same."""
         if self._configuration.node_eviction_rate_qps <= 0:
             return []  # a limiter of that rate is not told to stop
         if self._all_down is None:
@@ -172,30 +204,43 @@ class LatestServices:
                 for segment in self.rates.segments
                 if all(self.rates.is_full(zone, segment) for zone in counting)
             ]
-        zones = self.rates.zones_of.get(course.name, set())
         return self._all_down if all(map(self.rates.counts, zones)) else []
 
     # -- one zone ---------------------------------------------------------------------------------------
 
-    def _services(self, zone: str, course: NodeCourse) -> Iterator[Service]:
-        """Of a node, in every time in which it is surely not ready: from its beginning on, and from the longer segments of it."""
+    def _runs_of(self, zone: str) -> list[Run]:
         if zone not in self._runs:
             self._runs[zone] = list(self.rates.runs(zone))
-        longer = set(self.rates.segments)
-        for run in self._runs[zone]:
-            for down in _surely_down(course, run.segments):
-                for segment in down:
-                    if segment is not down[0] and segment not in longer:
-                        continue
-                    for until_ns in sorted({segment[1], down[-1][1]}):
-                        latest_ns = self._latest_ns(zone, run, segment[0], until_ns)
-                        if latest_ns is not None:
-                            yield Service(segment[0], latest_ns, until_ns)
+        return self._runs[zone]
 
-    def _latest_ns(self, zone: str, run: Run, from_ns: int, until_ns: int) -> int | None:
+    def _services(
+        self, zone: str, waits: Sequence[_Wait], known: Mapping[str, Sequence[Service]]
+    ) -> dict[str, list[Service]]:
+        """Of every time in which a node is surely not ready: from its beginning on, and from the longer segments of it."""
+        longer, found = set(self.rates.segments), dict[str, list[Service]]()
+        spells: dict[ProcessLife, _Spells] = {}
+        for course, run, down in waits:
+            life = self._life_until(down[-1][1])
+            if life not in spells:
+                spells[life] = self._spells_of(zone, life, known)
+            for segment in down:
+                if segment is not down[0] and segment not in longer:
+                    continue
+                for until_ns in sorted({segment[1], down[-1][1]}):
+                    latest_ns = self._latest_ns(zone, run, spells[life], (segment[0], until_ns))
+                    if latest_ns is None:
+                        continue
+                    service = Service(segment[0], latest_ns, until_ns)
+                    if self._is_put_in_line(course, service):
+                        found.setdefault(course.name, []).append(service)
+        return found
+
+    def _latest_ns(self, zone: str, run: Run, spells: _Spells, down: Span) -> int | None:
         """When a node of the zone that is not ready all that time is served at the latest; None where that may be later."""
+        from_ns, until_ns = down
         if self._leaves_entries:
-            latest_ns = self._last_entry_ns(zone, run, from_ns, until_ns)
+            blocked = bool(spells.unbounded) or self._may_be_blocked(zone, until_ns)
+            latest_ns = None if blocked else self._last_entry_ns(zone, run, from_ns)
             return latest_ns if latest_ns is not None and latest_ns < until_ns else None
         step_ns, token_ns = self._courses.step_max_ns, token_max_ns(run.rate_qps)
         begun_ns = run.segments[0][0]
@@ -212,34 +257,43 @@ class LatestServices:
         since_ns = (settled_ns - token_ns if is_full else begun_ns) - 3 * step_ns
         latest_ns = settled_ns
         while latest_ns < until_ns:
-            taken = self._spells_of(zone).tokens((since_ns, latest_ns))
+            taken = spells.tokens((since_ns, latest_ns))
             if taken is None:
                 return None
-            before_ns, waits = latest_ns, taken * tries - is_full
+            before_ns, waits = latest_ns, max(taken * tries - is_full, 0)
             latest_ns = settled_ns + PASS_LAG_MAX_NS + waits * token_ns
             if latest_ns <= before_ns:
                 return before_ns
         return None
 
-    def _last_entry_ns(self, zone: str, run: Run, from_ns: int, until_ns: int) -> int | None:
+    def _last_entry_ns(self, zone: str, run: Run, from_ns: int) -> int:
         """Likewise where every tick puts another entry in line of each node that waits (1.19.0-8, 1.20.0-4): first in, first out."""
         settled_ns = from_ns + 3 * self._courses.step_max_ns
-        if self._may_be_blocked(zone, until_ns) or self._spells_of(zone).unbounded:
-            return None
         tokens = 1 + self._entries(zone, settled_ns)
         return settled_ns + PASS_LAG_MAX_NS + tokens * token_max_ns(run.rate_qps)
 
-    def _spells_of(self, zone: str) -> _Spells:
-        found = self._spells.get(zone)
-        if found is None:
-            stretches = [s for m in self._members.get(zone, ()) for s in m.course.stretches]
-            spells = [spell for each in stretches for spell in each.not_ready()]
+    def _spells_of(
+        self, zone: str, life: ProcessLife, known: Mapping[str, Sequence[Service]]
+    ) -> _Spells:
+        """As far as that process has nodes in line: it takes out whom it serves, until the node is Ready again."""
+        begins: list[int] = []
+        ends: list[int] = []
+        anyhow, unbounded = self._more_tokens, list[Span]()
+        for member in self._members.get(zone, ()):
+            course = member.course
+            served_ns = [
+                each.latest_ns
+                for each in known.get(course.name, ())
+                if self._life_until(each.until_ns) == life
+            ]
+            for _, low_ns, high_ns in course.not_ready():
+                own_ns = (at_ns for at_ns in served_ns if low_ns <= at_ns <= high_ns)
+                begins.append(low_ns)
+                ends.append(min(own_ns, default=high_ns))
             # What a deleted node leaves in line takes a token as well.
-            anyhow = self._more_tokens + sum(each.status is None for each in stretches)
-            unbounded = [each.reaches for each in stretches if each.status == NOT_POSTED]
-            begins, ends = sorted(s[1] for s in spells), sorted(s[2] for s in spells)
-            found = self._spells[zone] = _Spells(begins, ends, anyhow, unbounded)
-        return found
+            anyhow += sum(each.status is None for each in course.stretches)
+            unbounded += [s.reaches for s in course.stretches if s.status == NOT_POSTED]
+        return _Spells(sorted(begins), sorted(ends), anyhow, unbounded)
 
     def _life_until(self, at_ns: int) -> ProcessLife:
         """The process that runs up to that instant, which is in one of ``_segments``."""

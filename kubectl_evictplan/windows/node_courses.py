@@ -127,7 +127,7 @@ class NodeCourses:
             for name in event.nodes:
                 self._events.setdefault(name, []).append((index, event))
         self._known: dict[str, NodeCourse] = {}
-        self._counts_anew_ns: int | None = None
+        self._counts_anew: Span | None = None
 
     def of(self, name: str) -> NodeCourse:
         """The course of the node; one that does not exist has an empty one."""
@@ -144,9 +144,9 @@ class NodeCourses:
         yield from (life.ends_ns for life in self.lives if life.ends_ns >= at_ns)
         yield NEVER_NS
 
-    def count_anew(self, until_ns: int) -> None:
-        """All zones may be down until then: grace periods may begin anew at any time until the tick after it."""
-        self._counts_anew_ns = until_ns
+    def count_anew(self, all_down: Span) -> None:
+        """All zones may be down within that: grace periods may begin anew at any time until the tick after it, of whoever is not given up before."""
+        self._counts_anew = all_down
         self._known.clear()
 
     def _course(self, name: str) -> NodeCourse:
@@ -259,8 +259,8 @@ class NodeCourses:
         earliest_ns, latest_ns = NEVER_NS, NEVER_NS
         for life in self.lives:
             first_ns, last_ns = self._noticed_by(life, heartbeat, least_ns, most_ns)
-            if self._counts_anew_ns is not None:
-                last_ns = max(last_ns, self._counts_anew_ns + 2 * self.step_max_ns + most_ns)
+            if self._counts_anew is not None and last_ns >= self._counts_anew[0]:
+                last_ns = max(last_ns, self._counts_anew[1] + 2 * self.step_max_ns + most_ns)
             if first_ns <= life.ends_ns:
                 earliest_ns = min(earliest_ns, first_ns)
             if last_ns <= life.ends_ns:

@@ -50,7 +50,7 @@ class States(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A zone in one state, and served at one rate, in all of these segments, one after the other."""
+    """A zone in one state, and served at one rate, in all of these segments, one after the other; 0: nobody is served."""
 
     state: str
     rate_qps: float
@@ -75,11 +75,12 @@ class ZoneRates:
         self.zones_of: dict[str, set[str]] = {}
         self._known: dict[Span, dict[str, States]] = {}
         self.members = self._members()
-        # Until when a time in which all zones are down may be over; None where they never are.
-        self.all_down_until_ns = self._find_all_down()
-        if self.all_down_until_ns is not None:
+        # From when on all zones may be down, and until when the last such time may be over; None where they never are.
+        all_down = self._find_all_down()
+        self.all_down_until_ns = None if all_down is None else all_down[1]
+        if all_down is not None:
             # Grace periods begin anew when that is over.
-            courses.count_anew(self.all_down_until_ns)
+            courses.count_anew(all_down)
             self.members = self._members()
 
     def _members(self) -> dict[str, list[Member]]:
@@ -100,13 +101,13 @@ class ZoneRates:
         stays = len(counts) == 1 and len(self.zones_of[name]) == 1
         return Member(self._courses.of(name), any(counts), stays)
 
-    def _find_all_down(self) -> int | None:
-        """Until when a time in which all zones are down may be over; None where there is none."""
+    def _find_all_down(self) -> Span | None:
+        """From when on all zones may be down, and until when the last such time may be over; None where there is none."""
         if any(map(self._is_never_down, self.zones)):
             return None
         segments = list(self._elementary())
         if len(segments) * len(self._snapshot.nodes) > _LOOKED_AT_MAX:
-            return NEVER_NS
+            return 0, NEVER_NS
         down = [each for each in segments if self._may_all_be_down(each)]
         if not down:
             return None
@@ -122,7 +123,7 @@ class ZoneRates:
             for first_ns, latest_ns in ends
             if any(low_ns < latest_ns and first_ns <= high_ns for low_ns, high_ns in down)
         )
-        return max(over, default=0)
+        return down[0][0], max(over, default=0)
 
     def _is_never_down(self, zone: str) -> bool:
         """Whether a node counts there that is always Ready."""
@@ -166,7 +167,7 @@ class ZoneRates:
         ][-_SEGMENTS_MAX:]
 
     def runs(self, zone: str) -> Iterator[Run]:
-        """The zone in one state after the other, wherever it is sure that it is served; in order."""
+        """The zone in one state after the other, wherever it is sure at which rate it is served; in order."""
         run: Run | None = None
         for segment in self._served():
             rate_qps = self.rate(zone, segment)
@@ -174,7 +175,7 @@ class ZoneRates:
             if run is not None and not (run.state == state and self._goes_on(zone, run, segment)):
                 yield run
                 run = None
-            if rate_qps is not None and rate_qps > 0:
+            if rate_qps is not None:
                 run = Run(state, rate_qps, []) if run is None else run
                 run.segments.append(segment)
         if run is not None:
@@ -189,8 +190,9 @@ class ZoneRates:
 
     def _goes_on(self, zone: str, run: Run, segment: Span) -> bool:
         """Whether the zone stays in the state of the run: also for ticks that see some nodes before the segment, others in it."""
-        at_ns, step_ns = segment[0], self._courses.step_max_ns
-        between = max(at_ns - step_ns, 0), at_ns + step_ns
+        at_ns = segment[0]
+        cost_ns = self._courses.step_max_ns - self._configuration.node_monitor_period_ns + 1
+        between = max(at_ns - cost_ns, 0), at_ns + cost_ns
         return (
             self._runs_throughout((run.segments[-1][0], segment[1]))
             and run.segments[-1][1] == at_ns
@@ -235,8 +237,14 @@ class ZoneRates:
         if worst == PARTIAL:
             # What counts is how large the zone was when it got into that state.
             rate_qps = configuration.secondary_node_eviction_rate_qps
-            if self._smallest(zone) <= configuration.large_cluster_size_threshold:
+            threshold = configuration.large_cluster_size_threshold
+            if rate_qps <= 0 or self._largest(zone) <= threshold:
+                # A limiter that never had a rate is not told to stop.
+                return 0.0 if configuration.node_eviction_rate_qps > 0 else None
+            if self._smallest(zone) <= threshold:
                 return None
+        if rate_qps <= 0:
+            return None
         if worst == FULL and self._may_stay_stopped:
             return None
         # A limiter that refused all keeps doing so when it is told one node a second.
@@ -285,6 +293,11 @@ class ZoneRates:
         best = compute_zone_state(ZoneCount(ready[1], down[0]), threshold)
         worst = compute_zone_state(ZoneCount(ready[0], down[1]), threshold)
         return States(best, worst)
+
+    def _largest(self, zone: str) -> int:
+        """How many nodes count in the zone at most."""
+        counting = sum(member.counts for member in self.members.get(zone, ()))
+        return self._snapshot.bystanders.get(zone, 0) + counting
 
     def _smallest(self, zone: str) -> int:
         """How many nodes count in the zone at least, all the time."""

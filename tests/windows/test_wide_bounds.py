@@ -258,3 +258,33 @@ def test_where_the_state_of_a_zone_is_not_sure_nobody_knows_when_a_node_is_serve
     # Six of twelve are fewer than 55 %, seven are not; whether the zone is large then decides.
     assert set(surely_deleted(pod, several)) == {pod.key}
     assert surely_deleted(pod, several, half) == {}
+
+
+def test_who_was_served_before_takes_no_more_tokens() -> None:
+    pod = make_pod("p", "n0")
+    silent = make_event(100, "kubelet-stop", "n0")
+    alone = surely_deleted(pod, silent)
+    before = make_event(1, "kubelet-stop", ["n1", "n2"])
+    assert alone == surely_deleted(pod, before, silent)
+    # Of a node that may be back at any time it is not known whether it was.
+    back = make_event(50, "kubelet-start", ["n1", "n2"], within_ns=400 * 10**9)
+    assert alone != surely_deleted(pod, before, back, silent)
+
+
+def test_in_a_zone_that_is_surely_served_by_nobody_no_taint_comes() -> None:
+    pod = make_pod("p", "n0")
+    most = make_event(1, "kubelet-stop", [f"n{number}" for number in range(1, 9)])
+    late = make_event(200, "kubelet-stop", "n0")
+    assert not possible(pod, most, late).possible[pod.key]
+    few = make_event(1, "kubelet-stop", ["n1", "n2"])
+    assert possible(pod, few, late).possible[pod.key]
+
+
+def test_a_grace_period_begins_anew_only_after_all_zones_were_down() -> None:
+    pod = make_pod("p", "n0")
+    silent = make_event(1, "kubelet-stop", "n0")
+    rest = [f"n{number}" for number in range(1, 12)]
+    for at, found in ((3, set()), (200, {pod.key})):
+        down = make_event(at, "kubelet-stop", rest)
+        back = make_event(at + 100, "kubelet-start", rest[:4])
+        assert set(surely_deleted(pod, silent, down, back)) == found
