@@ -295,9 +295,17 @@ def test_a_start_can_lie_anywhere_within() -> None:
             ),
             "the kubelet of a1 need not be back before it",
         ),
+        (
+            (
+                "{at: 0s, action: kubelet-stop, nodes: [a1]}",
+                "{at: 10s, action: kubelet-start, nodes: [a1], within: 5s}",
+                "{at: 14s, action: node-ready, nodes: [a1], status: 'False'}",
+            ),
+            "the kubelet of a1 need not be back before it",
+        ),
     ],
 )
-def test_what_may_not_have_started_cannot_be_stopped(events: tuple[str, ...], wrong: str) -> None:
+def test_what_may_not_have_started_can_neither_be_stopped_nor_post(events: tuple[str, ...], wrong: str) -> None:
     assert wrong in problem_of(*events)
 
 

@@ -111,6 +111,10 @@ class PostReady(NodesEvent, frozen=True, kw_only=True):
         if silent:
             where = history.kubelets[silent[0]].where
             yield "", f"a silent kubelet cannot post a status: {listed(silent)} since {where}"
+        for name in self.nodes:
+            before = history.kubelets.get(name)
+            if before is not None and before.latest_ns > self.at_ns:
+                yield "", f"the kubelet of {name} need not be back before it: {before.where}"
 
     def happen(self, cluster: SimulatedCluster) -> None:
         for name in cluster.existing(self):
