@@ -305,7 +305,9 @@ def test_a_start_can_lie_anywhere_within() -> None:
         ),
     ],
 )
-def test_what_may_not_have_started_can_neither_be_stopped_nor_post(events: tuple[str, ...], wrong: str) -> None:
+def test_what_may_not_have_started_can_neither_be_stopped_nor_post(
+    events: tuple[str, ...], wrong: str
+) -> None:
     assert wrong in problem_of(*events)
 
 

@@ -91,3 +91,14 @@ def test_pods_of_a_node_that_is_created_out_of_service_meet_any_loop_once_they_a
     )
     # It is deleted at the taint of not-ready, at 14.1 s at the latest.
     assert found == [(12, pytest.approx(14.1 + 20, abs=0.1))]
+
+
+def test_a_loop_of_a_new_process_may_just_meet_a_node_that_is_gone_by_what_loops_cost() -> None:
+    # Loops at 10 s, 30 s and, as far as two of them cost anything, 50 s to 50.05 s.
+    events = [
+        make_event(9, "controller-stop"),
+        make_event(10, "controller-start"),
+        make_event(50.01, "node-delete", "n1"),
+    ]
+    ((earliest, latest),) = windows("1.16.15", *events, pod="p")
+    assert (earliest, latest) == (50.01, pytest.approx(70.015, abs=0.001))

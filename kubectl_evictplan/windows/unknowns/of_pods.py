@@ -85,7 +85,8 @@ class GarbageCollection(Unknown[PodTiming]):
         slowest = ((GC_COST_MAX_NS, 0), (GC_COST_MAX_NS, 2 * GC_COST_MAX_NS + 1))
         # Only an event can tell loops apart that come late from those that come a period later.
         told_apart = len(self._world.scenario.events) + self._node_is_missing > 1
-        for cost_ns, lag_ns in ((0, 0), *slowest[not told_apart :]):
+        between = ((cost_ns, 0) for cost_ns in self._critical_costs_ns())
+        for cost_ns, lag_ns in ((0, 0), *slowest[not told_apart :], *between):
             for phase_ns in self._phases_ns(GC_CHECK_PERIOD_NS + cost_ns, slow=cost_ns > 0):
                 for sightings in (0, 1, 2) if self._node_is_missing else (0,):
                     timing = replace(
@@ -96,6 +97,17 @@ class GarbageCollection(Unknown[PodTiming]):
                         pod_gc_sightings=sightings,
                     )
                     yield part._replace(timing=timing)
+
+    def _critical_costs_ns(self) -> list[int]:
+        """With which loops of a new process, which begin at its start, just meet an instant, or just miss it."""
+        starts = [event.at_ns for event in self._world.scenario.events if event.manager_up]
+        found: set[int] = set()
+        for since_ns in (at - start for at in self._instants_ns() for start in starts):
+            loops = since_ns // GC_CHECK_PERIOD_NS
+            if loops > 0:
+                cost_ns = -(-since_ns // loops) - GC_CHECK_PERIOD_NS
+                found.update((cost_ns, cost_ns - 1))
+        return sorted(cost_ns for cost_ns in found if 0 < cost_ns < GC_COST_MAX_NS)
 
     def _instants_ns(self) -> set[int]:
         """Offsets at which there is something else to find for a loop; none where there never is anything."""
