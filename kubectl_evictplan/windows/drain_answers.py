@@ -137,12 +137,12 @@ class DrainAnswers:
             return Within(start.earliest_ns, None) if perhaps_never and start is not None else None
         earliest_ns, latest_ns = drawn.end
         landings = self._bounds.landings
-        landing_ns = landings.until_ns.get(drain)
-        if drain in landings.alone and start is not None:
+        landing_ns = landings.until_ns.get(drain, 0)
+        if drain in landings.at_once and start is not None:
             earliest_ns = min(earliest_ns, start.earliest_ns)
-        if perhaps_never:
+        if perhaps_never or landing_ns is None:
             latest_ns = None
-        elif latest_ns is not None and landing_ns is not None and start is not None:
+        elif latest_ns is not None and landing_ns and start is not None:
             latest_ns = max(latest_ns, (start.latest_ns or latest_ns) + landing_ns)
         return Within(earliest_ns, latest_ns)
 

@@ -17,32 +17,37 @@ from kubectl_evictplan.windows.drain_plan import DrainPlan
 
 
 class Landings(NamedTuple):
-    """``owners`` ("namespace/Kind/name") by node; ``until_ns``: how long kubectl is there for them, from when it comes, where that is known.
+    """``owners`` ("namespace/Kind/name") by node; ``until_ns``: how long kubectl is there for them, from when it comes, None: not known.
 
-    ``alone``: where nobody else is evicted, so that kubectl is through at once if none of them landed.
+    ``at_once``: where kubectl may be through as soon as it comes: nobody else is evicted and none of them landed, or it
+    refuses the node for the sake of one.
     """
 
     owners: Mapping[NodeDrain, frozenset[str]]
-    until_ns: Mapping[NodeDrain, int]
-    alone: frozenset[NodeDrain]
+    until_ns: Mapping[NodeDrain, int | None]
+    at_once: frozenset[NodeDrain]
 
 
 def landings(plan: DrainPlan, contests: Contests, deleted: Iterable[Pod]) -> Landings:
     """``deleted`` are pods that somebody else may delete, and whose owners replace them."""
     owners = {owner_key(pod) for pod in deleted}
     who: dict[NodeDrain, frozenset[str]] = {}
-    until_ns: dict[NodeDrain, int] = {}
-    alone = set()
+    until_ns: dict[NodeDrain, int | None] = {}
+    at_once = set()
     for turn in plan.turns if owners else ():
         guests = tuple(pod for pod in turn.guests if owner_key(pod) in owners)
-        if guests:
-            who[turn.drain] = frozenset(map(_name_of_owner, guests))
-            latest_ns = contests.through_by_ns(turn._replace(pods=(), leaving=(), guests=guests))
-            if latest_ns is not None:
-                until_ns[turn.drain] = latest_ns
+        unplayed = plan.unplayed(turn)
+        if guests or unplayed:
+            met = (*guests, *(one.pod for one in unplayed))
+            who[turn.drain] = frozenset(map(_name_of_owner, met))
+            strangers = (*turn.strangers, *unplayed)
+            alone = turn._replace(pods=(), leaving=(), guests=guests, strangers=strangers)
+            until_ns[turn.drain] = contests.through_by_ns(alone)
             if not turn.pods and not turn.leaving:
-                alone.add(turn.drain)
-    return Landings(who, until_ns, frozenset(alone))
+                at_once.add(turn.drain)
+        if plan.may_refuse(turn, unplayed):
+            at_once.add(turn.drain)
+    return Landings(who, until_ns, frozenset(at_once))
 
 
 def _name_of_owner(pod: Pod) -> str:

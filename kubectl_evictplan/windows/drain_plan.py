@@ -242,17 +242,33 @@ class DrainPlan:
 
     def _strangers(self, process: int, name: str) -> Iterator[Stranger]:
         """What owners that nobody knows may make on the node before kubectl looks at its pods, and it does not leave alone."""
-        node = self._nodes[name]
         if process not in self._met:
-            self._met[process] = tuple(self._not_left_alone(self.drains[process].options))
-        for pod, budgets in self._met[process]:
-            if lets_in(node, pod):
+            options = self.drains[process].options
+            self._met[process] = tuple(self._not_left_alone(self._world.strangers, options))
+        return self._let_in(name, self._met[process])
+
+    def unplayed(self, turn: PlannedTurn) -> tuple[Stranger, ...]:
+        """What owners that others stand for may make on the node, as ``PlannedTurn.strangers``."""
+        found = self._not_left_alone(self._world.unplayed, turn.options)
+        return tuple(self._let_in(turn.drain.node, found))
+
+    def may_refuse(self, turn: PlannedTurn, strangers: Iterable[Stranger]) -> bool:
+        """Whether kubectl refuses the node if one of them, or whoever else may be there, is."""
+        refused, _ = self._found((one.pod for one in strangers), turn.options)
+        return refused or not (turn.listed or turn.refused)
+
+    def _let_in(self, name: str, strangers: Iterable[Stranger]) -> Iterator[Stranger]:
+        node = self._nodes.get(name)
+        for pod, budgets in strangers:
+            if node is not None and lets_in(node, pod):
                 yield Stranger(_made_anew(pod, name), budgets)
 
-    def _not_left_alone(self, options: DrainOptions) -> Iterator[Stranger]:
+    def _not_left_alone(
+        self, strangers: Iterable[Stranger], options: DrainOptions
+    ) -> Iterator[Stranger]:
         """Which of them kubectl evicts, or refuses the node for, wherever they are."""
         terminating = terminating_namespaces(self._world.snapshot)
-        for one in self._world.strangers:
+        for one in strangers:
             if one.pod.namespace not in terminating:
                 refused, evicted = self._found((_made_anew(one.pod, ""),), options)
                 if refused or evicted:

@@ -64,6 +64,8 @@ class DrainWorld(NamedTuple):
     budgets_denied: bool
     budgets_listed: bool
     strangers: tuple[Stranger, ...] = ()
+    # Of owners that others stand for, whose pods somebody else deletes: what they make may land on a drained node too.
+    unplayed: tuple[Stranger, ...] = ()
 
 
 def drain_world(
@@ -117,7 +119,8 @@ def drain_world(
         deleted,
         budgets_denied=_BUDGET in snapshot.denied,
         budgets_listed=_BUDGET in snapshot.kinds_seen or bool(snapshot.budgets),
-        strangers=tuple(_strangers(snapshot)),
+        strangers=tuple(_counting_budgets(of_unknown_owners(snapshot), snapshot)),
+        unplayed=tuple(_counting_budgets(_unplayed(snapshot, drained, deleted, keys), snapshot)),
     )
 
 
@@ -232,9 +235,9 @@ def of_unknown_owners(snapshot: ClusterSnapshot) -> Iterator[Pod]:
         for one in snapshot.workloads
         if one.replicas is not None
     }
-    # Pods of one owner share their references, and those of one template what decides where they may run.
+    # Pods of one owner share their references.
     is_unknown: dict[tuple[str, int], bool] = {}
-    seen: set[object] = set()
+    pods = []
     for pod in snapshot.pods:
         owner = pod.namespace, id(pod.owner_references)
         unknown = is_unknown.get(owner)
@@ -243,18 +246,38 @@ def of_unknown_owners(snapshot: ClusterSnapshot) -> Iterator[Pod]:
             unknown = key is not None and key[0] not in _ONE_PER_NODE and key not in known
             is_unknown[owner] = unknown
         if unknown:
-            decides = id(pod.labels), id(pod.needs), id(pod.tolerations), pod.empty_dir
-            lasts = pod.termination_grace_period_seconds, pod.finalizers
-            alike = owner, *decides, *lasts
-            if alike not in seen:
-                seen.add(alike)
-                yield pod
+            pods.append(pod)
+    yield from _one_of_each_template(pods)
 
 
-def _strangers(snapshot: ClusterSnapshot) -> Iterator[Stranger]:
+def _one_of_each_template(pods: Iterable[Pod]) -> Iterator[Pod]:
+    """What decides where they may run, and what kubectl makes of them, is shared by the pods of a template."""
+    seen: set[object] = set()
+    for pod in pods:
+        owner = pod.namespace, id(pod.owner_references)
+        decides = id(pod.labels), id(pod.needs), id(pod.tolerations), pod.empty_dir
+        lasts = pod.termination_grace_period_seconds, pod.finalizers
+        alike = owner, *decides, *lasts
+        if alike not in seen:
+            seen.add(alike)
+            yield pod
+
+
+def _counting_budgets(pods: Iterable[Pod], snapshot: ClusterSnapshot) -> Iterator[Stranger]:
     index = BudgetIndex(snapshot.budgets)
-    for pod in of_unknown_owners(snapshot):
+    for pod in pods:
         yield Stranger(pod, len(index.matching(pod)))
+
+
+def _unplayed(
+    snapshot: ClusterSnapshot,
+    drained: Collection[str],
+    deleted: DeletedByOthers,
+    played: Collection[str],
+) -> Iterator[Pod]:
+    """Of each template that somebody else may delete pods of, where none of them is ``played``."""
+    missed = deleted.among(pod for pod in snapshot.pods if pod.node_name not in drained)
+    return _one_of_each_template(pod for pod in missed if pod.key not in played)
 
 
 def active_pods(snapshot: ClusterSnapshot) -> Counter[tuple[str, str, str] | None]:

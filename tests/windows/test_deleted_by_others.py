@@ -88,3 +88,37 @@ def test_a_replacement_of_what_somebody_else_deletes_is_told_to_be_drained_perha
     assert "replacement-may-be-drained" in {one.code for one in found.warnings}
     (row,) = found.evictions
     assert (row.key, row.certainty) == ("default/web-0", CERTAIN)
+
+
+def landing_beside_many(*others: App, **changes: object) -> tuple[int | None, bool]:
+    """How long kubectl is on a2 for what lands there when a1 loses its pods, and whether it may be through at once.
+
+    They are of twenty owners, which keep it long, and of others.
+    """
+    many = [App(f"app{number}", ["a1"], grace=20) for number in range(20)]
+    cluster = drained_cluster(App("own", ["a2"]), *many, *others, nodes=["a1", "a2", "b1"])
+    names = {one.name for one in others}
+    pods = [replace(p, **changes) if p.labels["app"] in names else p for p in cluster.pods]
+    found = proven(replace(cluster, pods=tuple(pods)), TAINTED, drain("a2", at=5)).landings
+    ((node, until_ns),) = found.until_ns.items()
+    return until_ns, node in found.at_once
+
+
+def test_whoever_lands_counts_although_others_that_keep_kubectl_longer_stand_for_its_owner() -> (
+    None
+):
+    short, held = App("short", ["a1"], grace=1), App("held", ["a1"], grace=1, least=1)
+    alone_ns, at_once = landing_beside_many()
+    assert alone_ns is not None and not at_once
+    assert landing_beside_many(short) == (alone_ns, False)
+    assert landing_beside_many(held) == (None, False)
+    assert landing_beside_many(short, finalizers=("example.com/held",)) == (None, False)
+    assert landing_beside_many(short, empty_dir=True)[1]
+
+
+def test_an_end_is_not_told_where_it_is_not_known_how_long_kubectl_is_there_for_who_lands() -> None:
+    held = App("held", ["a1"], least=1)
+    cluster = drained_cluster(held, App("own", ["a2"]), nodes=["a1", "a2", "b1"])
+    world = cluster, drains(TAINTED, drain("a2", at=5)), CONFIGURATION
+    (report,) = predict(*world, assume_ready=READY).drains
+    assert (report.end_latest_seconds, report.end_reason) == (None, None)
