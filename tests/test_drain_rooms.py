@@ -13,6 +13,7 @@ from builders import make_event, make_node, make_pod, ns
 from kubectl_evictplan.kube.infrastructure import Infrastructure, Namespace
 from kubectl_evictplan.kube.needs import PodAffinityTerm, PodNeeds
 from kubectl_evictplan.kube.objects import ClusterSnapshot, PodWebhook
+from kubectl_evictplan.kube.pod_requests import ContainerRequests, Resized
 from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE, Prediction
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ScenarioEvent
@@ -163,3 +164,18 @@ def test_a_replacement_whose_creation_a_webhook_may_refuse_is_perhaps_never_made
         (PodWebhook("w", (("app", "In", ("other",)),), of_creation=True), "drained"),
     ):
         assert ends(replace(snapshot, webhooks=(hook,)), drain("a1")) == [end]
+
+
+@pytest.mark.parametrize(("asked", "end"), [(500, "drained"), (9000, None)])
+def test_the_replacement_of_a_pod_that_was_resized_needs_what_its_template_asks_for(
+    asked: int, end: str | None
+) -> None:
+    room = cluster(WEB, THREE)
+    held = Resized(containers=(ContainerRequests("c", (("cpu", 1000),)),))
+    template = (ContainerRequests("c", (("cpu", asked),)),)
+    snapshot = replace(
+        room,
+        pods=tuple(replace(pod, resized=held) for pod in room.pods),
+        workloads=tuple(replace(one, template=template) for one in room.workloads),
+    )
+    assert ends(snapshot, BOTH) == ["drained", end]

@@ -19,7 +19,7 @@ from kubectl_evictplan.controllers.replication import (
 )
 from kubectl_evictplan.kube.budgets import BudgetIndex, may_refuse_creation
 from kubectl_evictplan.kube.objects import NO_SCHEDULE, ClusterSnapshot, Node, Pod, Taint
-from kubectl_evictplan.kube.owners import closed_owners, of_its_revision
+from kubectl_evictplan.kube.owners import closed_owners, made_anew
 from kubectl_evictplan.kube.scheduling.answers import Fit, Phase, Surroundings, Unknown
 from kubectl_evictplan.kube.scheduling.fit import fits
 from kubectl_evictplan.kube.scheduling.node_filters import CORDON
@@ -49,7 +49,7 @@ def drain_rooms(snapshot: ClusterSnapshot, scenario: Scenario, profile: ReleaseP
     around = _surroundings(snapshot, scenario, drained, evicted)
     capacities = published(snapshot, asked=profile.storage_capacity)
     made, none = _by_owner(snapshot, replaced)
-    made = list(_of_their_revisions(snapshot, made))
+    made = list(_of_their_templates(snapshot, made))
     found = fits(around._replace(storage_capacities=capacities), made)
     # Whoever waits for a place takes the room that is left, whatever else is not known.
     known = snapshot.pods_of_all_namespaces or bool(around.waiting)
@@ -86,21 +86,21 @@ def _by_owner(
     return found
 
 
-def _of_their_revisions(snapshot: ClusterSnapshot, made: Iterable[Pod]) -> Iterator[Pod]:
-    """The pods as they are made anew: a StatefulSet may do so from another revision."""
-    sets = {
-        (one.kind, one.namespace, one.name): one
-        for one in snapshot.workloads
-        if one.revisions is not None
+def _of_their_templates(snapshot: ClusterSnapshot, made: Sequence[Pod]) -> Iterator[Pod]:
+    """The pods as they are made anew: not as somebody resized them, and of a StatefulSet perhaps from another revision."""
+    resized = {owner_key(pod) for pod in made if pod.resized is not None}
+    every = {(one.kind, one.namespace, one.name): one for one in snapshot.workloads}
+    owners = {
+        name: one for name, one in every.items() if name in resized or one.revisions is not None
     }
     siblings: dict[tuple[str, str, str], list[Pod]] = {}
-    for pod in snapshot.pods if sets else ():
-        if (key := owner_key(pod)) is not None and key in sets:
+    for pod in snapshot.pods if owners else ():
+        if (key := owner_key(pod)) is not None and key in owners:
             siblings.setdefault(key, []).append(pod)
     for pod in made:
         key = owner_key(pod)
-        known = sets.get(key) if key is not None else None
-        yield of_its_revision(pod, known, siblings.get(key, ()) if key is not None else ())
+        known = owners.get(key) if key is not None else None
+        yield made_anew(pod, known, siblings.get(key, ()) if key is not None else ())
 
 
 def _is_evicted(pod: Pod) -> bool:

@@ -168,15 +168,9 @@ def coupled_pods(
     coupling = [snapshot.budgets[place] for place in sorted(places)]
     covering = BudgetIndex(coupling)
     spaces = {budget.namespace for budget in coupling}
-    sets = {
-        (pod.namespace, owner.name)
-        for pod in own
-        if (owner := pod.controller()) is not None and owner.kind == "StatefulSet"
-    }
-    set_spaces = {namespace for namespace, _ in sets}
     # Pods of one owner share their labels: each list of them is looked at once.
     matched: dict[tuple[str, int], bool] = {}
-    found = []
+    taking_part = []
     for pod in snapshot.pods:
         space = pod.namespace
         covered = False
@@ -185,10 +179,21 @@ def coupled_pods(
             covered = matched.get(labels, False)
             if labels not in matched:
                 covered = matched[labels] = bool(covering.matching(pod))
-        takes_part = covered or pod.node_name in drained or pod.key in coming
-        if takes_part or (space in set_spaces and _is_of(pod, sets)):
-            found.append(pod)
-    return found
+        if covered or pod.node_name in drained or (coming and pod.key in coming):
+            taking_part.append(pod)
+    sets = {
+        (pod.namespace, owner.name)
+        for pod in taking_part
+        if (owner := pod.controller()) is not None and owner.kind == STATEFUL_SET
+    }
+    if not sets:
+        return taking_part
+    found, spaces = set(map(id, taking_part)), {namespace for namespace, _ in sets}
+    return [
+        pod
+        for pod in snapshot.pods
+        if id(pod) in found or (pod.namespace in spaces and _is_of(pod, sets))
+    ]
 
 
 def _unlike_siblings(snapshot: ClusterSnapshot, own: Iterable[Pod]) -> Iterator[Pod]:
@@ -301,7 +306,7 @@ def short_owners(snapshot: ClusterSnapshot) -> dict[tuple[str, str, str], int]:
         for one in snapshot.workloads
         if one.kind == STATEFUL_SET and one.replicas
     }
-    active = active_pods(snapshot) if sets else {}
+    active = active_anywhere(snapshot) if sets else {}
     lacks = {key: wanted - active.get(key, 0) for key, wanted in sets.items()}
     short = {key: number for key, number in lacks.items() if number > 0}
     return {**missing_pods(snapshot), **short}
@@ -356,7 +361,7 @@ def _owners_of(snapshot: ClusterSnapshot, pods: Iterable[Pod]) -> tuple[Workload
 
 def _is_of(pod: Pod, sets: set[tuple[str, str]]) -> bool:
     owner = pod.controller()
-    return owner is not None and owner.kind == "StatefulSet" and (pod.namespace, owner.name) in sets
+    return owner is not None and owner.kind == STATEFUL_SET and (pod.namespace, owner.name) in sets
 
 
 def _budgets_of(snapshot: ClusterSnapshot, pods: Iterable[Pod]) -> tuple[PodDisruptionBudget, ...]:

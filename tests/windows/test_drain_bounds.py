@@ -441,3 +441,17 @@ def test_coverage_names_nodes_that_are_begun_at_drawn_instants_though_nobody_is_
     coverage = predicted(drained_cluster(web), *events).inputs.coverage
     assert coverage is not None
     assert "a2" in coverage.explored_nodes
+
+
+def test_a_stateful_set_of_which_a_budget_covers_one_pod_is_there_as_a_whole() -> None:
+    web, db = App("web", ["a1", "b1"], least=1), App("db", ["b1", "b1", "b2"], kind="StatefulSet")
+    cluster = drained_cluster(web, db)
+    alike = [replace(p, labels={"app": "web"}) if p.name == "db-2" else p for p in cluster.pods]
+    healthy = [
+        replace(b, current_healthy=3, expected_pods=3, disruptions_allowed=2)
+        for b in cluster.budgets
+    ]
+    cluster = replace(cluster, pods=tuple(alike), budgets=tuple(healthy))
+    found = proven(cluster, drain("a1"))
+    assert found.exit_codes == {0: {0}}
+    assert [row.certain for row in found.rows.values()] == [True]
