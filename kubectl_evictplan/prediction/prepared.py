@@ -13,7 +13,7 @@ from functools import cached_property
 
 from msgspec.structs import replace
 
-from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns, renew_period_ns
+from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
 from kubectl_evictplan.controllers.pod_gc import NOT_TERMINATED_PHASES, is_terminated
@@ -24,6 +24,7 @@ from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
 from kubectl_evictplan.windows.monitor_phase import with_visible_phase
 from kubectl_evictplan.windows.spent_tokens import may_have_taken_a_token
+from kubectl_evictplan.windows.unknowns.last_heartbeats import longest_renewal_ns
 
 
 class PreparedCluster:
@@ -170,7 +171,7 @@ class PreparedCluster:
             lease = self.snapshot.leases.get(node.name)
             steady = ready is not None and ready.status == "True"
             steady = steady and is_up_at_start(node, lease, seen_ns)
-            slow = renew_period_ns(lease) > self._given.node_monitor_grace_period_ns
+            slow = longest_renewal_ns(lease) > self._given.node_monitor_grace_period_ns
             back = may_have_taken_a_token(node, self.start_ns, self._given)
             if not steady or slow or back or no_execute_taints(node.taints):
                 moving.add(node.name)

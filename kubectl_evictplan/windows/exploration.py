@@ -47,7 +47,8 @@ from kubectl_evictplan.windows.spent_tokens import (
     may_hold_orphaned_entries,
     zones_without_token,
 )
-from kubectl_evictplan.windows.unknowns.monitor_ticks import monitor_cost_max_ns
+from kubectl_evictplan.windows.unknowns.last_heartbeats import LastHeartbeats
+from kubectl_evictplan.windows.unknowns.monitor_ticks import TickMeetings, monitor_cost_max_ns
 from kubectl_evictplan.windows.unknowns.of_node_runs import pieces
 
 Progress = Callable[[str, int, int], None]
@@ -82,6 +83,8 @@ def explore(
     runs = [_note_waits(result, run) for run in runs]
     _note_nodes(result, ends, starts_ns)
     _find_affected(result.affected, snapshot, scenario, runs)
+    slow = set(TickMeetings(snapshot, configuration).renewing_too_slowly(scenario))
+    result.affected.update(slow)
     bounds = OuterBounds(snapshot, scenario, configuration)
     _widen(result, bounds, runs)
     fates = PodFates(snapshot, scenario, configuration, horizon_ns, result, bounds)
@@ -89,6 +92,10 @@ def explore(
     worlds = sorted(_worlds(result.affected, snapshot, scenario), key=partial(_waits_in, runs))
     for number, names in enumerate(worlds):
         fates.explore(names, runs, budget.part(len(worlds) - number))
+    for (
+        name
+    ) in slow:  # perhaps no run gave it up, for renewals of those that stay up are not varied
+        result.sampled.setdefault(name, frozenset((LastHeartbeats.name,)))
     sampled = bool(result.sampled) or any(map(_is_explored, result.nodes.windows.values()))
     if sampled:
         from kubectl_evictplan.windows.wide_bounds import bound_samples  # rarely needed

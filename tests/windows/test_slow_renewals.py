@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from builders import make_event, make_lease, make_node, make_scenario, make_snapshot
+from builders import make_event, make_lease, make_node, make_pod, make_scenario, make_snapshot
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.objects import ControlPlaneFlags
 from kubectl_evictplan.prediction.predict import predict
@@ -53,3 +53,21 @@ def test_a_node_that_is_created_counts_only_if_it_has_a_kubelet(
 ) -> None:
     created = make_event(1, "node-create", node=make_node("n2", ready=ready))
     assert certainties(6, created, make_event(2, "kubelet-stop", "n0", last_heartbeat=1)) == found
+
+
+@pytest.mark.parametrize(("lease_seconds", "found"), [(23, set()), (24, {"possible"})])
+def test_pods_of_a_kubelet_that_renews_too_slowly_may_go_although_it_never_stops(
+    lease_seconds: int, found: set[str]
+) -> None:
+    """Up to 6.24 s lie between its renewals: a tick may come a grace period after the one that saw the last."""
+    flags = {"node-monitor-period": "1s", "node-monitor-grace-period": "6s"}
+    configuration = resolve_configuration(
+        ControllerSettings("1.29.6", flags=flags), ControlPlaneFlags()
+    )
+    snapshot = make_snapshot(
+        [make_node("n0"), make_node("n1")],
+        [make_pod("p", "n1")],
+        leases=[make_lease(name, -1, duration_seconds=lease_seconds) for name in ("n0", "n1")],
+    )
+    prediction = predict(snapshot, make_scenario([make_event(1, "cordon", "n0")]), configuration)
+    assert {eviction.certainty for eviction in prediction.evictions} == found

@@ -108,10 +108,7 @@ class TickMeetings:
     def every_renewal_counts(self, scenario: Scenario) -> bool:
         """Whether a kubelet that is up may renew so slowly that its node is given up meanwhile."""
         leases, grace_ns = self._snapshot.leases, self.configuration.node_monitor_grace_period_ns
-        startup_ns = self.configuration.node_startup_grace_period_ns
-        least_ns = min(grace_ns, startup_ns)
-        kinds = {lease.lease_duration_seconds: lease for lease in leases.values()}
-        if all(longest_renewal_ns(lease) <= least_ns for lease in (None, *kinds.values())):
+        if self._all_renew_in_time():
             return False
         back = {
             name
@@ -121,12 +118,30 @@ class TickMeetings:
         }
         if any(longest_renewal_ns(leases.get(name)) > grace_ns for name in back):
             return True
+        return any(True for _ in self.renewing_too_slowly(scenario))
+
+    def renewing_too_slowly(self, scenario: Scenario) -> Iterator[str]:
+        """Nodes with a kubelet at the start that may be given up although it goes on renewing."""
+        if self._all_renew_in_time():
+            return
+        grace_ns = self.configuration.node_monitor_grace_period_ns
+        startup_ns = self.configuration.node_startup_grace_period_ns
         seen_ns = observed_at_ns(self._snapshot, scenario.start_ns)
-        return any(
-            is_up_at_start(node, lease, seen_ns)
-            and longest_renewal_ns(lease) > (grace_ns if node.ready_status else startup_ns)
-            for node, lease in ((node, leases.get(node.name)) for node in self._snapshot.nodes)
+        for node in self._snapshot.nodes:
+            lease = self._snapshot.leases.get(node.name)
+            limit_ns = grace_ns if node.ready_status else startup_ns
+            if longest_renewal_ns(lease) > limit_ns and is_up_at_start(node, lease, seen_ns):
+                yield node.name
+
+    def _all_renew_in_time(self) -> bool:
+        """Whether no kubelet, with a Lease or without, renews more slowly than any grace period."""
+        least_ns = min(
+            self.configuration.node_monitor_grace_period_ns,
+            self.configuration.node_startup_grace_period_ns,
         )
+        leases = self._snapshot.leases.values()
+        kinds = {lease.lease_duration_seconds: lease for lease in leases}
+        return all(longest_renewal_ns(lease) <= least_ns for lease in (None, *kinds.values()))
 
     def longest_age_ns(self) -> int:
         """What is older than that was found out long ago."""
