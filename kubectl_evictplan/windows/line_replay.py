@@ -184,8 +184,6 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
     # Of nodes that stand for several: how many are yet to be served, and who is put in line again.
     _left: dict[str, int] = {}
     _next: list[str] = []
-    # First in, first out: the tokens spent on the nodes queued at one instant.
-    _spent_on: dict[int, tuple[int, int]] = {}
     _pass_inside_matters: bool = False
     _late_view_matters: bool = False
 
@@ -214,8 +212,6 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
         self._serve_until(self._rules.end_ns, inclusive=True)
         for name in list(self._open):
             self._close(name, NEVER_NS)
-        if self._mode != "REMOVE_ADD":
-            self._keep_to_the_line()
         return self._history()
 
     def _history(self, *, every_token_serves: bool = False) -> LineHistory:
@@ -461,8 +457,6 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
             wait = self._open.pop(name, None)
             if wait is not None:
                 wait.last_token, wait.served = token, True
-                first, _ = self._spent_on.get(wait.eligible_ns, (token, token))
-                self._spent_on[wait.eligible_ns] = first, token
             self._tainted.add(name)
             return None
         retry_ns = wait_before_retry_ns(reason, self._rules.profile)
@@ -484,13 +478,3 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
     def _sees_new_status(self, name: str) -> bool:
         """Whether an informer shows it by now, however late."""
         return self._now_ns - self._unknown_since_ns.get(name, -NEVER_NS) >= STALE_LISTER_NS
-
-    def _keep_to_the_line(self) -> None:
-        """First in, first out: only the tokens spent on nodes of the same tick can be a wait's own."""
-        for waits in self._waits.values():
-            for wait in waits:
-                # Without any, each token from the wait's beginning on comes too late for it.
-                none = wait.first_token, wait.first_token - 1
-                first, last = self._spent_on.get(wait.eligible_ns, none)
-                wait.first_token = max(wait.first_token, first)
-                wait.last_token = min(wait.last_token, last)

@@ -27,6 +27,7 @@ from kubectl_evictplan.windows.zone_lines import (
     exchange_those_of_one_tick,
     exchange_those_who_stay,
     groups_of,
+    keep_to_the_line,
 )
 
 
@@ -210,6 +211,7 @@ def _replayed(
     if rules.profile.queue_mode == "REMOVE_ADD" and rules.taint_mode:
         exchange_those_who_stay(history)
     else:
+        keep_to_the_line(history)
         exchange_those_of_one_tick(history)
     tokens = Tokens.spent(history.tokens_ns, gap_ns)
     rows = [

@@ -251,8 +251,23 @@ def _told_of_all(
 # -- who can change places in a replay ---------------------------------------------------------------
 
 
+def keep_to_the_line(history: LineHistory) -> None:
+    """First in, first out: only the tokens spent on nodes of the same tick can be a wait's own."""
+    spent: dict[int, list[int]] = {}
+    for wait in _every(history):
+        if wait.served:
+            spent.setdefault(wait.eligible_ns, []).append(wait.last_token)
+    spans = {at_ns: (min(tokens), max(tokens)) for at_ns, tokens in spent.items()}
+    for wait in _every(history):
+        # Without any, each token from the wait's beginning on comes too late for it.
+        none = wait.first_token, wait.first_token - 1
+        first, last = spans.get(wait.eligible_ns, none)
+        wait.first_token = max(wait.first_token, first)
+        wait.last_token = min(wait.last_token, last)
+
+
 def exchange_those_of_one_tick(history: LineHistory) -> None:
-    """First in, first out, and no order among the nodes that one tick puts in line."""
+    """No order among the nodes that one tick puts in line."""
     together: dict[int, list[Wait]] = {}
     for wait in _staying(history):
         together.setdefault(wait.eligible_ns, []).append(wait)
@@ -260,9 +275,12 @@ def exchange_those_of_one_tick(history: LineHistory) -> None:
         _share(waits, max(wait.last_token for wait in waits))
 
 
+def _every(history: LineHistory) -> Iterator[Wait]:
+    return (wait for waits in history.waits.values() for wait in waits)
+
+
 def _staying(history: LineHistory) -> Iterator[Wait]:
-    every = (wait for waits in history.waits.values() for wait in waits)
-    return (wait for wait in every if wait.leaves_ns == NEVER_NS)
+    return (wait for wait in _every(history) if wait.leaves_ns == NEVER_NS)
 
 
 def exchange_those_who_stay(history: LineHistory) -> None:

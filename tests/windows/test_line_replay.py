@@ -6,6 +6,7 @@ import pytest
 from windows.lines import Line, in_order
 
 from kubectl_evictplan.cluster.timeline import Told
+from kubectl_evictplan.windows.zone_lines import keep_to_the_line
 
 
 def a_b_and_later_c(release: str) -> Line:
@@ -28,6 +29,7 @@ def test_from_1_21_every_tick_puts_all_who_wait_in_line_anew() -> None:
 
 def test_up_to_1_18_only_tokens_spent_on_nodes_of_its_tick_can_be_a_waits_own() -> None:
     history = a_b_and_later_c("1.18.6").replay()
+    keep_to_the_line(history)
     found = {name: (w.first_token, w.last_token) for name, (w,) in history.waits.items()}
     assert found == {"a": (0, 0), "b": (0, 1), "c": (2, 2)}
 
