@@ -54,21 +54,29 @@ class Service(msgspec.Struct, frozen=True):
 class _Spells(NamedTuple):
     """What takes tokens of a zone: each time in which a node can be in its line.
 
-    ``begins``, ``ends``: of all of them, each sorted; ``anyhow``: tokens that may be taken at any time; ``unbounded``: times in
+    ``begins``, ``ends``: of all of them, each sorted; ``written``, ``seen``: of those that begin with a tick that writes Ready=Unknown,
+    when it may do that, and until when a pass may not see it; ``anyhow``: tokens that may be taken at any time; ``unbounded``: times in
     which a node without a Ready condition may be in line, each try of which costs a token.
     """
 
     begins: list[int]
     ends: list[int]
+    written: list[int]
+    seen: list[int]
     anyhow: int
     unbounded: list[Span]
 
-    def tokens(self, within: Span) -> int | None:
-        """How many can be taken within that time; None where nothing bounds them."""
+    def tokens(self, within: Span, wasted: int) -> int | None:
+        """How many can be taken within that time, ``wasted`` ones for each node that passes may still see as ready; None where nothing bounds them."""
         if any(low_ns <= within[1] and within[0] <= high_ns for low_ns, high_ns in self.unbounded):
             return None
-        before, after = bisect_left(self.ends, within[0]), bisect_right(self.begins, within[1])
-        return self.anyhow + max(after - before, 0)
+        taken = _number_within(self.begins, self.ends, within)
+        return self.anyhow + taken + wasted * _number_within(self.written, self.seen, within)
+
+
+def _number_within(begins: Sequence[int], ends: Sequence[int], within: Span) -> int:
+    """How many spans, whose beginnings and ends are sorted, meet that one."""
+    return max(bisect_right(begins, within[1]) - bisect_left(ends, within[0]), 0)
 
 
 class _Wait(NamedTuple):
@@ -246,21 +254,21 @@ class LatestServices:
         begun_ns = run.segments[0][0]
         # The limiter has its rate from then on; and a tick has put the node in line.
         steady_ns = begun_ns + 3 * step_ns
-        settled_ns, tries = max(from_ns + step_ns, steady_ns), 1
+        settled_ns, wasted = max(from_ns + step_ns, steady_ns), 0
         if self._configuration.profile.taint_on_current_condition:
             # A pass that still sees a node as ready wastes a token, and the next tick puts the node in line again.
             settled_ns += step_ns + STALE_LISTER_NS
-            tries += wasted_tokens_max(run.rate_qps)
+            wasted = wasted_tokens_max(run.rate_qps)
         # Then there is a token, unless somebody has just taken it who takes no more: one more only where the bucket may be
         # a new and empty one.
         is_full = settled_ns - token_ns >= steady_ns
         since_ns = (settled_ns - token_ns if is_full else begun_ns) - 3 * step_ns
         latest_ns = settled_ns
         while latest_ns < until_ns:
-            taken = spells.tokens((since_ns, latest_ns))
+            taken = spells.tokens((since_ns, latest_ns), wasted)
             if taken is None:
                 return None
-            before_ns, waits = latest_ns, max(taken * tries - is_full, 0)
+            before_ns, waits = latest_ns, max(taken - is_full, 0)
             latest_ns = settled_ns + PASS_LAG_MAX_NS + waits * token_ns
             if latest_ns <= before_ns:
                 return before_ns
@@ -276,8 +284,7 @@ class LatestServices:
         self, zone: str, life: ProcessLife, known: Mapping[str, Sequence[Service]]
     ) -> _Spells:
         """As far as that process has nodes in line: it takes out whom it serves, until the node is Ready again."""
-        begins: list[int] = []
-        ends: list[int] = []
+        begins, ends, written, seen = list[int](), list[int](), list[int](), list[int]()
         anyhow, unbounded = self._more_tokens, list[Span]()
         for member in self._members.get(zone, ()):
             course = member.course
@@ -290,10 +297,16 @@ class LatestServices:
                 own_ns = (at_ns for at_ns in served_ns if low_ns <= at_ns <= high_ns)
                 begins.append(low_ns)
                 ends.append(min(own_ns, default=high_ns))
+            for each in course.stretches:
+                if each.unknown is not None:
+                    written.append(each.unknown[0])
+                    seen.append(min(each.unknown[1], each.ends[1]) + STALE_LISTER_NS)
             # What a deleted node leaves in line takes a token as well.
             anyhow += sum(each.status is None for each in course.stretches)
             unbounded += [s.reaches for s in course.stretches if s.status == NOT_POSTED]
-        return _Spells(sorted(begins), sorted(ends), anyhow, unbounded)
+        for several in (begins, ends, written, seen):
+            several.sort()
+        return _Spells(begins, ends, written, seen, anyhow, unbounded)
 
     def _life_until(self, at_ns: int) -> ProcessLife:
         """The process that runs up to that instant, which is in one of ``_segments``."""

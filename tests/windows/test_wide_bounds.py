@@ -288,3 +288,18 @@ def test_a_grace_period_begins_anew_only_after_all_zones_were_down() -> None:
         down = make_event(at, "kubelet-stop", rest)
         back = make_event(at + 100, "kubelet-start", rest[:4])
         assert set(surely_deleted(pod, silent, down, back)) == found
+
+
+def test_a_late_informer_wastes_tokens_on_those_only_that_are_just_given_up() -> None:
+    pod, others = make_pod("p", "n0"), [f"n{number}" for number in range(1, 6)]
+    silent = make_event(60, "kubelet-stop", "n0")
+    found = {
+        (release, at): surely_deleted(
+            pod, silent, make_event(at, "kubelet-stop", others), release=release
+        )[pod.key]
+        for release in ("1.29.6", "1.37.0")
+        for at in (20, 60)
+    }
+    # Whether five others are given up with it or wait already, each takes a token; up to 1.33 that is all.
+    assert found["1.29.6", 60] == found["1.29.6", 20]
+    assert found["1.37.0", 60] - found["1.37.0", 20] == 50
