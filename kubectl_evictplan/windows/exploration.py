@@ -43,6 +43,7 @@ from kubectl_evictplan.windows.outcome import (
 from kubectl_evictplan.windows.outer_bounds import OuterBounds
 from kubectl_evictplan.windows.pieces import Piece
 from kubectl_evictplan.windows.pod_fates import PodFates
+from kubectl_evictplan.windows.pod_worlds import is_leaving_without_node
 from kubectl_evictplan.windows.spent_tokens import (
     may_hold_orphaned_entries,
     zones_without_token,
@@ -259,15 +260,17 @@ def _find_affected(
 def _worlds(
     affected: set[str], snapshot: ClusterSnapshot, scenario: Scenario
 ) -> Iterator[frozenset[str]]:
-    """Affected nodes, joined where a pod's name is used again on another node."""
+    """Affected nodes, joined where a pod's name is used again on another node; "" has what is on none."""
     group = {name: {name} for name in affected}
+    if any(map(is_leaving_without_node, snapshot.pods)):
+        group[""] = {""}
     node_of = {pod.key: pod.node_name for pod in snapshot.pods}
     for event in scenario.events:
         if event.pod is None or not event.pod.node_name:
             continue
         other = node_of.get(event.pod.key)
         here = event.pod.node_name
-        if other and other != here and other in group and here in group:
+        if other is not None and other != here and other in group and here in group:
             merged = group[other] | group[here]
             for name in merged:
                 group[name] = merged

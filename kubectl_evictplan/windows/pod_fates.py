@@ -30,7 +30,7 @@ from kubectl_evictplan.windows.node_runs import (
 from kubectl_evictplan.windows.outcome import Exploration
 from kubectl_evictplan.windows.outer_bounds import OuterBounds
 from kubectl_evictplan.windows.pieces import Piece
-from kubectl_evictplan.windows.pod_worlds import EventIndex, PodWorld
+from kubectl_evictplan.windows.pod_worlds import EventIndex, PodWorld, is_leaving_without_node
 from kubectl_evictplan.windows.simple_fates import SimpleFates
 from kubectl_evictplan.windows.unknowns.of_pods import PodExit, PodTimings
 from kubectl_evictplan.windows.unknowns.services import HISTORIES_MAX, Choice, History, Services
@@ -61,7 +61,7 @@ class PodFates:
         self._nodes = {node.name: node for node in snapshot.nodes}
         self._pods_by_node: dict[str, list[Pod]] = {}
         for pod in snapshot.pods:
-            if pod.node_name:
+            if pod.node_name or is_leaving_without_node(pod):
                 self._pods_by_node.setdefault(pod.node_name, []).append(pod)
         self._indices: dict[int, EventIndex] = {}
         # Nodes to which more happens than silence and taints of people; found out when it is asked for.

@@ -100,6 +100,11 @@ def pods_of(snapshot: ClusterSnapshot, scenario: Scenario) -> Iterator[Pod]:
     yield from (event.pod for event in scenario.events if event.pod is not None)
 
 
+def is_leaving_without_node(pod: Pod) -> bool:
+    """Whether the pod is on its way out and on no node: only garbage collection looks at it."""
+    return not pod.node_name and pod.deletion_timestamp_ns is not None
+
+
 def exit_instants(snapshot: ClusterSnapshot, scenario: Scenario) -> dict[str, set[int]]:
     """Offsets by which a pod on its way out is gone, by its key: by its deadline, or so long after its kubelet is back.
 

@@ -102,3 +102,15 @@ def test_a_loop_of_a_new_process_may_just_meet_a_node_that_is_gone_by_what_loops
     ]
     ((earliest, latest),) = windows("1.16.15", *events, pod="p")
     assert (earliest, latest) == (50.01, pytest.approx(70.015, abs=0.001))
+
+
+@pytest.mark.parametrize("bound", [False, True])
+def test_a_pod_without_a_node_that_is_on_its_way_out_goes_with_the_next_loop(bound: bool) -> None:
+    snapshot = make_snapshot(["n0"], [make_pod("p", deleted=-3), make_pod("q", phase="Pending")])
+    again = make_event(5, "pod-create", pod=make_pod("p", "n0", uid="another"))
+    configuration = resolve_configuration(ControllerSettings("1.34.4"), snapshot.control_plane)
+    scenario = make_scenario([again] if bound else [], horizon=90)
+    prediction = predict(snapshot, scenario, configuration)
+    (eviction,) = prediction.evictions
+    window = eviction.earliest_seconds, eviction.latest_seconds
+    assert (eviction.certainty, *window) == ("certain", 0, pytest.approx(20.025))
