@@ -10,7 +10,14 @@ from operator import attrgetter
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster import timeline
-from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, Entry, PodDeleted, Timeline
+from kubectl_evictplan.cluster.timeline import (
+    NODE_LIFECYCLE,
+    POD_GC,
+    TAINT_EVICTION,
+    Entry,
+    PodDeleted,
+    Timeline,
+)
 from kubectl_evictplan.kube.durations import MILLISECOND_NS
 from kubectl_evictplan.kube.objects import Taint
 from kubectl_evictplan.kube.timestamps import format_rfc3339
@@ -239,8 +246,19 @@ def _links_after_the_wait(
     return tuple(map(link, _after_the_wait(key, found, tainted_ns, deleted_ns)))
 
 
-# Only what is drawn can leave out the nominal run.
+# Only what is drawn should leave out the nominal run.
 _FOUND_BY_NO_OTHER_RUN = frozenset({DrainLatencies.name})
+# These are explored, not drawn.
+_EXPLORED = (TAINT_EVICTION, NODE_LIFECYCLE, POD_GC)
+
+
+def unexplored_nodes(shown: Mapping[EvictionKey, PossibleEviction]) -> set[str]:
+    """Nodes on which controllers delete a pod in the nominal run, and in no other: that one instant is no window."""
+    return {
+        found.node
+        for key, found in shown.items()
+        if found.missed is _FOUND_BY_NO_OTHER_RUN and key.controller in _EXPLORED
+    }
 
 
 def with_nominal(

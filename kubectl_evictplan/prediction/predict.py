@@ -47,8 +47,10 @@ from kubectl_evictplan.prediction.evictions import (
     NamesOfAlike,
     coverage,
     eviction_list,
+    unexplored_nodes,
     with_nominal,
 )
+from kubectl_evictplan.prediction.grouped_evictions import Evictions
 from kubectl_evictplan.prediction.kept import cancelled_list, kept_list
 from kubectl_evictplan.prediction.nodes import joint_statements, node_reports, zone_reports
 from kubectl_evictplan.prediction.pod_ends import EvictedKind, PodEnds
@@ -159,6 +161,11 @@ def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -
         elsewhere=jobs_managed_elsewhere(snapshot.workloads),
     )
     shown = with_nominal(exploration.evictions, nominal, configuration.node_monitor_period_ns)
+    if drains is None and (left_out := unexplored_nodes(shown)):
+        from kubectl_evictplan.windows.wide_bounds import bound_unexplored  # rarely needed
+
+        bound_unexplored(exploration, left_out, alike.snapshot, scenario, configuration)
+        shown = with_nominal(exploration.evictions, nominal, configuration.node_monitor_period_ns)
     alike.extend(exploration)
     every = _pods_ever(relevant, scenario) if snapshot.webhooks else {}
     refusable = pods_refusable(snapshot.webhooks, every)

@@ -6,7 +6,7 @@ or kube-controller-manager starts anew. They are wide; certain is only what ``su
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import msgspec
 
@@ -21,6 +21,7 @@ from kubectl_evictplan.windows.outcome import EvictionKey, Exploration, Possible
 from kubectl_evictplan.windows.spans import NEVER_NS, merge_spans
 from kubectl_evictplan.windows.sure_evictions import SureEvictions
 from kubectl_evictplan.windows.unknowns.monitor_ticks import monitor_cost_max_ns
+from kubectl_evictplan.windows.unknowns.services import Services
 from kubectl_evictplan.windows.wide_fates import Possible, Version, WideFates
 
 # More windows than this help nobody.
@@ -45,7 +46,25 @@ def bound_samples(
     sure = SureEvictions(scenario, configuration, courses, services, fates)
     missed = frozenset().union(*result.sampled.values())
     bounding = _Bounding(result, fates, sure, missed, horizon_ns)
-    bounding.bound(pod for pod in snapshot.pods if pod.node_name in result.sampled)
+    bounding.bound(snapshot.pods, result.sampled)
+
+
+def bound_unexplored(
+    result: Exploration,
+    names: Collection[str],
+    snapshot: ClusterSnapshot,
+    scenario: Scenario,
+    configuration: ControllerConfiguration,
+) -> None:
+    """Bound what may happen to pods of these nodes that no run of the exploration has shown."""
+    step_max_ns = configuration.node_monitor_period_ns + monitor_cost_max_ns(snapshot)
+    courses = NodeCourses(snapshot, scenario, configuration, step_max_ns)
+    services = LatestServices(snapshot, scenario, configuration, courses)
+    fates = WideFates(snapshot, scenario, configuration, courses, services)
+    sure = SureEvictions(scenario, configuration, courses, services, fates)
+    missed = frozenset({Services.name})
+    bounding = _Bounding(result, fates, sure, missed, scenario.end_ns)
+    bounding.bound(snapshot.pods, names)
 
 
 class _Bounding(msgspec.Struct):
@@ -57,12 +76,13 @@ class _Bounding(msgspec.Struct):
     _missed: frozenset[str]
     _horizon_ns: int
 
-    def bound(self, pods: Iterable[Pod]) -> None:
-        """Bound all that may happen to these pods, and to those that are created beside them."""
+    def bound(self, every: Iterable[Pod], names: Collection[str]) -> None:
+        """Bound all that may happen to pods of the nodes ``names``, and to those that are created there."""
+        pods = (pod for pod in every if pod.node_name in names)
         shown: dict[str, list[EvictionKey]] = {}
         for key in self._result.evictions:
             shown.setdefault(key.pod, []).append(key)
-        for name, versions in self._fates.versions(pods, self._result.sampled).items():
+        for name, versions in self._fates.versions(pods, names).items():
             possible = self._fates.possible(versions)
             keys = {EvictionKey(name, each.pod.uid, each.controller, 0) for each in possible}
             for key in sorted(keys.union(shown.get(name, ()))):

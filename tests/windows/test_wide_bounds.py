@@ -23,7 +23,8 @@ from builders import (
 from kubectl_evictplan.cluster.timeline import PodDeleted
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.objects import Pod, Toleration
-from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.prediction.predict import predict, simulated, told
+from kubectl_evictplan.prediction.prepared import PreparedCluster
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
 from kubectl_evictplan.simulation.simulate import simulate
 from kubectl_evictplan.windows.spans import NEVER_NS
@@ -91,6 +92,18 @@ def test_what_no_run_showed_takes_no_place_of_what_one_did() -> None:
     # A tick that finds the node silent once more at 170.2 s has it tainted five seconds later.
     assert windows[0][1] < 110
     assert windows[1][0] <= 175.2 <= windows[1][1]
+
+
+def test_what_the_nominal_run_alone_shows_has_no_instant_for_a_window() -> None:
+    snapshot = make_snapshot(["n0", "n1"], [make_pod("p", "n0")])
+    configuration = resolve_configuration(ControllerSettings("1.34.4"), snapshot.control_plane)
+    scenario = make_scenario([make_event(1, "kubelet-stop", "n0")], horizon=90)
+    whole = PreparedCluster(snapshot, configuration, scenario.start_ns)
+    found = simulated(whole, snapshot, scenario)
+    [[exact]] = (each.spans for each in found.exploration.evictions.values())
+    found.exploration.evictions.clear()
+    [eviction] = told(whole, found).evictions
+    assert eviction.earliest_seconds * 1e9 <= exact[0] < exact[1] <= eviction.latest_seconds * 1e9
 
 
 def test_a_taint_that_no_run_showed_taken_off_is_told_where_not_everything_was_tried() -> None:
