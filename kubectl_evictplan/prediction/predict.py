@@ -20,7 +20,7 @@ from kubectl_evictplan.controllers.job_tracking import job_controller_runs_in_th
 from kubectl_evictplan.engine.drain_timing import DrainTiming
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.budgets import pods_refusable
-from kubectl_evictplan.kube.durations import MILLISECOND_NS, format_duration
+from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS, format_duration
 from kubectl_evictplan.kube.finalizers import jobs_managed_elsewhere
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.kube.timestamps import format_rfc3339
@@ -28,9 +28,11 @@ from kubectl_evictplan.prediction import control_plane
 from kubectl_evictplan.prediction.alike_pods import AlikePods
 from kubectl_evictplan.prediction.causes import seconds
 from kubectl_evictplan.prediction.document import (
+    DrainReport,
     EventSummary,
     Inputs,
     Joint,
+    NodeReport,
     OutageSummary,
     Prediction,
     Sourced,
@@ -174,11 +176,12 @@ def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -
     evictions = eviction_list(scenario.start_ns, kinds, ends, names, refusable)
     reports = node_reports(run, exploration, whole.nodes, configuration)
     drained = drain_reports(drains, scenario)
+    horizon = _horizon(scenario, nominal, _told_instants(evictions, reports, drained))
     seen = run, exploration.affected, kinds, ends, alike, drains
     context = WarningContext(relevant, scenario, configuration, *seen)
     return Prediction(
         inputs=replace(
-            _inputs(whole, scenario, configuration, nominal, exploration, ready),
+            _inputs(whole, scenario, configuration, exploration, ready, horizon),
             coverage=coverage(kinds, sampled_nodes(drains)),
         ),
         evictions=evictions,
@@ -249,13 +252,36 @@ def _created(scenario: Scenario) -> list[Pod]:
     return [event.pod for event in scenario.events if event.pod is not None]
 
 
+def _told_instants(
+    evictions: Evictions, nodes: Iterable[NodeReport], drains: Iterable[DrainReport]
+) -> Iterator[float | None]:
+    """Until when things may happen that are told, in seconds."""
+    for group in evictions.groups:
+        yield group.shared.latest_seconds
+        yield group.shared.gone.latest_seconds
+    yield from (change.latest_seconds for report in nodes for change in report.changes)
+    yield from (report.end_latest_seconds for report in drains)
+
+
+def _horizon(scenario: Scenario, nominal: Timeline, told: Iterable[float | None]) -> Sourced:
+    """How far the answer looks: as asked, or to the end of all that may happen."""
+    if scenario.horizon_ns is not None:
+        return Sourced(format_duration(scenario.horizon_ns), "given")
+    if not nominal.complete:
+        return Sourced(format_duration(nominal.end_ns - nominal.start_ns), "at most 24h")
+    latest_ns = round(max((at for at in told if at is not None), default=0.0) * SECOND_NS)
+    # To the millisecond above: nobody reads nanoseconds.
+    end_ns = -(-max(nominal.end_ns - nominal.start_ns, latest_ns) // MILLISECOND_NS)
+    return Sourced(format_duration(end_ns * MILLISECOND_NS), "until nothing more can happen")
+
+
 def _inputs(
     whole: PreparedCluster,
     scenario: Scenario,
     configuration: ControllerConfiguration,
-    nominal: Timeline,
     exploration: Exploration,
     ready: ReadyTimes,
+    horizon: Sourced,
 ) -> Inputs:
     snapshot = whole.snapshot
     flags = {
@@ -263,13 +289,6 @@ def _inputs(
         for name, text in sorted(configuration.texts.items())
         if name != "kubernetes-version"
     }
-    if scenario.horizon_ns is None:
-        # To the millisecond above: nobody reads nanoseconds.
-        end_ns = -(-(nominal.end_ns - nominal.start_ns) // MILLISECOND_NS) * MILLISECOND_NS
-        reason = "until nothing more can happen" if nominal.complete else "at most 24h"
-        horizon = Sourced(format_duration(end_ns), reason)
-    else:
-        horizon = Sourced(format_duration(scenario.horizon_ns), "given")
     start_source = "given"
     if scenario.start_ns == snapshot.taken_at_ns:
         start_source = snapshot.taken_at_source or "given"

@@ -1,0 +1,20 @@
+"""How far an answer says that it looks, when nobody gave a horizon."""
+
+from __future__ import annotations
+
+from builders import make_event, make_pod, make_scenario, make_snapshot
+from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.kube.durations import SECOND_NS, parse_duration_ns
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.scenario import ControllerSettings
+
+
+def test_nothing_that_is_told_may_happen_after_nothing_more_can_happen() -> None:
+    snapshot = make_snapshot(["n0", "n1"], [make_pod("p", "n0"), make_pod("q", "missing")])
+    configuration = resolve_configuration(ControllerSettings("1.34.4"), snapshot.control_plane)
+    scenario = make_scenario([make_event(0, "kubelet-stop", "n0")], horizon=None)
+    prediction = predict(snapshot, scenario, configuration)
+    end_ns = parse_duration_ns(str(prediction.inputs.horizon.value))
+    latest = [each.latest_seconds for each in prediction.evictions]
+    latest += [each.latest_seconds for node in prediction.nodes for each in node.changes]
+    assert latest and max(latest) <= end_ns / SECOND_NS <= max(latest) + 0.001
