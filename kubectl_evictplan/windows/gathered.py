@@ -121,8 +121,13 @@ class Gathered(msgspec.Struct, eq=False):
         history = len(self._facts)
         facts: list[tuple[_Nth, int]] = []
         ordinals: dict[_Key, int] = {}
+        ended: set[tuple[str, int]] = set()
         for index, entry in enumerate(timeline.entries):
             key = self._key(entry)
+            if isinstance(key, EvictionKey):
+                ended.add((key.pod, entry.at_ns))
+            if isinstance(key, CancelKey) and (key.pod, entry.at_ns) in ended:
+                continue  # a timer that has done its work: whether it hears of the end before it is put away is a race
             if key is None:
                 if isinstance(entry, EvictionScheduled) and entry.due_ns > self._horizon_ns:
                     self._cut_off.add(entry.pod)

@@ -48,3 +48,13 @@ def test_a_pod_that_just_goes_before_the_master_disruption_is_in_its_window() ->
     for at_ns in deletions:
         assert at_ns < disruption_ns
         assert eviction.earliest_seconds <= at_ns / 1e9 <= eviction.latest_seconds
+
+
+def test_a_timer_that_has_deleted_its_pod_is_not_cancelled_by_the_end_of_it() -> None:
+    pods = [make_pod("p", "n0", tolerations=default_tolerations(30), phase="Succeeded")]
+    going = make_pod("q", "n0", tolerations=default_tolerations(30), deleted=-1)
+    snapshot = make_snapshot(NODES, [*pods, going])
+    scenario = make_scenario([make_event(1, "kubelet-stop", "n0")], horizon=300)
+    prediction = predict(snapshot, scenario, CONFIGURATION)
+    assert "p" in [row.pod for row in prediction.evictions]
+    assert not prediction.cancelled
