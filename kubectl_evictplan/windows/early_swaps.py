@@ -20,12 +20,17 @@ from kubectl_evictplan.windows.spans import Span
 Statuses = Sequence[tuple[int, str]]
 
 
-def of_node(record: NodeRecord, operations: Sequence[QueueOperation], step_ns: int) -> list[Span]:
-    """When a pass can taint a node before a tick decides, in one run with a tick every ``step_ns``."""
-    if record.leaves_entries:
-        return list(left_in_line(record.ready, record.decisions, step_ns))
+def of_node(
+    record: NodeRecord, operations: Sequence[QueueOperation], step_ns: int
+) -> tuple[list[Span], list[Span]]:
+    """When a pass can taint a node before a tick decides, in one run with a tick every ``step_ns``.
+
+    In a line that was just made anew, and by an entry that was left in line.
+    """
     changes_ns = record.taint_changes_ns()
-    return list(early_swaps(changes_ns, record.decisions, operations, step_ns))
+    swaps = list(early_swaps(changes_ns, record.decisions, operations, step_ns))
+    left = left_in_line(record.ready, record.decisions, step_ns) if record.leaves_entries else ()
+    return swaps, list(left)
 
 
 def early_swaps(

@@ -387,7 +387,8 @@ def _early_swaps(
     for run, line in lines:
         step_ns = period_ns + run.timing.monitor_cost_ns
         swaps.append(early_swaps.of_node(run.record(name), line.operations, step_ns))
-    return early_swaps.as_waits(swaps[0], swaps[-1])
+    for first, last in zip(swaps[0], swaps[-1], strict=True):
+        yield from early_swaps.as_waits(first, last)
 
 
 def _without_news(

@@ -78,9 +78,12 @@ def test_whoever_joins_a_line_that_is_made_anew_may_always_come_after_those_who_
     assert joins.certainty == "possible" and joins.latest_seconds == 200
 
 
-def test_a_pass_may_swap_the_taint_of_a_node_that_is_in_line_again_before_a_tick_does() -> None:
+@pytest.mark.parametrize("release", ["1.20.4", "1.29.6"])
+def test_a_pass_may_swap_the_taint_of_a_node_that_is_in_line_again_before_a_tick_does(
+    release: str,
+) -> None:
     """The node is in the new line of the tick that writes Unknown; up to 1.33 the next tick decides on it."""
-    world = excluded_and_silent(1, horizon=200, heartbeat=31)
+    world = excluded_and_silent(1, horizon=200, heartbeat=31, release=release)
     not_ready = make_event(10, "node-ready", ["n00"], status="False")
     scenario = make_scenario([not_ready, *world.scenario.events], horizon=200)
     [report] = predict(world.snapshot, scenario, world.configuration).nodes
