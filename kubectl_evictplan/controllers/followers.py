@@ -7,7 +7,7 @@ cluster of one node, and told of every follower from the instant at which its no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
@@ -21,7 +21,7 @@ from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, AboutPod, Causes, Timeline
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.pod_gc import is_terminated
-from kubectl_evictplan.controllers.taint_eviction import Decisions, TaintEviction
+from kubectl_evictplan.controllers.taint_eviction import Decision, Decisions, TaintEviction
 from kubectl_evictplan.engine.event_queue import EventQueue, Priority
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Node, Pod, Taint
@@ -127,8 +127,9 @@ class Followers:
         self._configuration = configuration
         self._decisions = decisions
         self._followed: set[str] = set()
-        # By the keys of the taints, and the identity of the tolerations.
+        # By the keys of the taints, and by the identity of the tolerations, or by what the controller decides.
         self._courses: dict[tuple[str, ...], dict[int, _Course]] = {}
+        self._decided: dict[tuple[tuple[str, ...], Hashable], _Course] = {}
         self._blocks: dict[tuple[int, ...], list[tuple[int, _Block]]] = {}
 
     def node_changed(self, name: str, taints: tuple[Taint, ...]) -> None:
@@ -159,12 +160,20 @@ class Followers:
             # Loaders share equal lists of tolerations: an identity saves hashing them again.
             kind = id(pod.tolerations)
             if (course := known.get(kind)) is None:
-                course = known[kind] = self._find_course(pod, taints)
+                course = known[kind] = self._course_of(pod, taints, keys)
             courses.append(course)
         alike = tuple(map(id, courses))
         if alike not in self._blocks:
             self._blocks[alike] = list(_blocks(courses))
         return self._blocks[alike]
+
+    def _course_of(self, pod: Pod, taints: tuple[Taint, ...], keys: tuple[str, ...]) -> _Course:
+        """Lists of tolerations may differ in what has no part in it: of each decision one course is found out."""
+        comparison = self._configuration.comparison_operators
+        decided = keys, Decision(taints, pod.tolerations, comparison).look
+        if (course := self._decided.get(decided)) is None:
+            course = self._decided[decided] = self._find_course(pod, taints)
+        return course
 
     def _find_course(self, pod: Pod, taints: tuple[Taint, ...]) -> _Course:
         """Have the controller evict the pod from a node that gets these taints and has no other pod."""

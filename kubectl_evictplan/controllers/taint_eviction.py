@@ -145,6 +145,13 @@ class Decision:
             self.toleration_seconds = tolerations[self.toleration_index].toleration_seconds
 
     @property
+    def look(self) -> tuple[object, ...]:
+        """All that becomes of a pod by it, but when the taint came: equal for lists of tolerations that differ in nothing that counts."""
+        taint = self.taint and (self.taint.key, self.taint.value, self.taint.effect)
+        seconds = self.toleration_seconds
+        return self.all_tolerated, self.minimum_ns, taint, self.toleration_index, seconds
+
+    @property
     def delay_ns(self) -> int | None:
         """How long after the taints the pod is deleted; None: never."""
         if self.all_tolerated and self.minimum_ns < 0:

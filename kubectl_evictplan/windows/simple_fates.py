@@ -16,8 +16,9 @@ from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.timeline import PodDeleted, PodGone
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.taint_eviction import Decision
 from kubectl_evictplan.engine.timing import Timing
-from kubectl_evictplan.kube.objects import NO_EXECUTE, Pod
+from kubectl_evictplan.kube.objects import NO_EXECUTE, Pod, Taint
 from kubectl_evictplan.kube.taints import NOT_READY, UNREACHABLE
 from kubectl_evictplan.windows.circumstances import Circumstance, Contribution, tell_spans_apart
 from kubectl_evictplan.windows.node_runs import NodeRun, PieceRun, gap_between_outcomes_ns
@@ -62,6 +63,8 @@ class SimpleFates(msgspec.Struct, eq=False):
     _result: Exploration
     _bounds: OuterBounds
     _fates: dict[Hashable, _Fate | None] = {}
+    # By the identity of a list of tolerations what it means for the pods that have it.
+    _tolerating: dict[int, Hashable] = {}
     # By the course of a node over all runs.
     _services: dict[tuple[int, ...], _Service | None] = {}
     # What is proven where that is not enough: by the identity of what was explored, and the bounds.
@@ -81,7 +84,7 @@ class SimpleFates(msgspec.Struct, eq=False):
             return
         if self._configuration.taint_mode:
             self._note_taint(name, service)
-        kinds = list(map(_kind, pods))
+        kinds = list(map(self._kind, pods))
         self._learn(name, pods, kinds, service)
         until_queued = partial(service.sample.until_queued, name)
         for pod, kind in zip(pods, kinds, strict=True):
@@ -174,6 +177,20 @@ class SimpleFates(msgspec.Struct, eq=False):
                 delete.at_ns - served_ns, delete, None if gone is None else gone - served_ns
             )
 
+    def _kind(self, pod: Pod) -> Hashable:
+        """Pods that are alike in this meet the same fate. Loaders share equal lists of tolerations."""
+        tolerating = self._tolerating.get(id(pod.tolerations))
+        if tolerating is None:
+            comparison = self._configuration.comparison_operators
+            tolerating = tuple(
+                [Decision((taint,), pod.tolerations, comparison).look for taint in _TAINTS]
+            )
+            self._tolerating[id(pod.tolerations)] = tolerating
+        owner = pod.controller()
+        if owner is None:
+            return tolerating, _LOOK(pod)
+        return tolerating, owner.kind, owner.name if pod.finalizers else "", _LOOK(pod)
+
     def _eviction(self, fate: _Fate, service: _Service) -> PossibleEviction | None:
         """What evictions of pods of that fate have in common; None where they come after the horizon."""
         key = id(fate), id(service)
@@ -208,6 +225,8 @@ class SimpleFates(msgspec.Struct, eq=False):
         )
 
 
+# The only NoExecute taints that a node gets which had none and to which nothing happens but silence.
+_TAINTS = tuple(Taint(key, NO_EXECUTE) for key in (NOT_READY, UNREACHABLE))
 _LOOK = attrgetter(
     "phase",
     "termination_grace_period_seconds",
@@ -216,11 +235,3 @@ _LOOK = attrgetter(
     "deletion_grace_period_seconds",
     "duplicate_env_or_port",
 )
-
-
-def _kind(pod: Pod) -> Hashable:
-    """Pods that are alike in this meet the same fate. Loaders share equal lists of tolerations."""
-    owner = pod.controller()
-    if owner is None:
-        return id(pod.tolerations), _LOOK(pod)
-    return id(pod.tolerations), owner.kind, owner.name if pod.finalizers else "", _LOOK(pod)

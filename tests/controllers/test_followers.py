@@ -19,9 +19,9 @@ from builders import (
 )
 from kubectl_evictplan.cluster.timeline import AboutPod, PodsMarkedNotReady, Timeline
 from kubectl_evictplan.controllers.flags import ControllerConfiguration, resolve_configuration
-from kubectl_evictplan.controllers.followers import NotOnlySilentError, followers_by_node
+from kubectl_evictplan.controllers.followers import Followers, NotOnlySilentError, followers_by_node
 from kubectl_evictplan.engine.timing import Timing
-from kubectl_evictplan.kube.objects import ControlPlaneFlags, Pod
+from kubectl_evictplan.kube.objects import ControlPlaneFlags, Pod, Taint
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
 from kubectl_evictplan.simulation.simulate import simulate, simulate_each_pod
 
@@ -100,6 +100,29 @@ def test_pods_of_nodes_whose_kubelet_only_stops_follow() -> None:
     world = world_of([*pods_of_every_sort("n1"), *pods_of_every_sort("n2")])
     assert {name: len(pods) for name, pods in followers(world).items()} == {"n1": 4, "n2": 4}
     assert check(world) == 2 * (3 + 1 + 2 + 3)
+
+
+def test_lists_of_tolerations_that_come_to_the_same_have_one_course(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    find, found = Followers._find_course, list[Pod]()
+
+    def find_course(self: Followers, pod: Pod, taints: tuple[Taint, ...]) -> object:
+        found.append(pod)
+        return find(self, pod, taints)
+
+    monkeypatch.setattr(Followers, "_find_course", find_course)
+    own = [tolerates(f"own-{number}") for number in range(4)]
+    lists = [[UNREACHABLE_10], [UNREACHABLE_10, own[0]], [own[1], UNREACHABLE_10], own[2:], []]
+    pods = [
+        make_pod(f"{place}-{node}", node, tolerations=some)
+        for node in ("n1", "n2")
+        for place, some in enumerate(lists)
+    ]
+
+    # Of each pod its timer, where it has one, its mark and its deletion.
+    assert check(world_of(pods)) == 2 * (3 * 3 + 2 * 2)
+    assert [pod.name for pod in found] == ["0-n1", "2-n1", "3-n1"]
 
 
 def test_followers_count_among_the_pods_that_are_marked_not_ready_once() -> None:
