@@ -199,3 +199,14 @@ def test_no_finding_says_that_a_drain_is_unfinished_for_what_nobody_has_seen_alo
     held = App("held", ("a1",), least=1)
     assert "drain-unfinished" not in findings(without_owners(drained_cluster(web), ("web",)))
     assert "drain-unfinished" in findings(without_owners(drained_cluster(held), ("held",)))
+
+
+def test_a_budget_that_owners_nobody_knows_may_open_lets_pods_go_at_any_time_perhaps() -> None:
+    web = App("web", ("a1", "b1"), least=2)
+    snapshot = without_owners(drained_cluster(web), ("web",))
+    world = DrainedWorld(snapshot, drains(drain("a1")))
+    prediction = predict(*world, assume_ready=READY)
+    (row,) = prediction.evictions
+    assert (row.key, row.certainty) == ("default/web-0", "possible")
+    assert row.latest_seconds == 24 * 3600
+    assert "budget-allows-nothing" not in {one.code for one in prediction.warnings}

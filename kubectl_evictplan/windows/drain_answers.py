@@ -86,6 +86,10 @@ class DrainAnswers:
         for key, row in rows.items():
             if key not in found:
                 found[key] = _proven(_never_drawn(row), row)
+        for key, row in self._bounds.unbounded.items():
+            # No run shows it, and nothing proves that it cannot be.
+            if key not in found:
+                found[key] = _proven(_never_drawn(row), row)
         return found
 
     def _bounded(self, key: EvictionKey, drawn: PossibleEviction) -> PossibleEviction:
@@ -157,7 +161,7 @@ class DrainAnswers:
         return frozenset(
             (
                 *(drain.node for drain in self._gathered.outcomes.keys() - known),
-                *(node for key, node in self._bounds.unbounded.items() if key not in shown),
+                *(row.node for key, row in self._bounds.unbounded.items() if key not in shown),
             )
         )
 

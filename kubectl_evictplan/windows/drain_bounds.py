@@ -111,7 +111,7 @@ class DrainBounds:
             self._follow(process, plan.drains[process], turns)
         for key, row in self._rivals.rows():
             self.rows.setdefault(key, row)
-        # Deletions that may come at any time, with the nodes of their pods.
+        # Deletions that may come at any time from an instant on.
         self.unbounded = dict(self._rivals.unbounded())
         # Where one process deletes a pod that another one has deleted, or what was made in its stead.
         self.again = self._rivals.again()

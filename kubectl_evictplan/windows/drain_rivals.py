@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from kubectl_evictplan.kube.objects import Pod
+from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS
 from kubectl_evictplan.windows.drain_delays import Range
 from kubectl_evictplan.windows.drain_instants import Within
 from kubectl_evictplan.windows.outcome import EvictionKey
@@ -75,13 +76,16 @@ class Rivals:
                     row = RowBounds(pod.node_name, (span,), certain, _gone(span, rivals), False)
                     yield EvictionKey(key, uid, controller, 0), row
 
-    def unbounded(self) -> Iterator[tuple[EvictionKey, str]]:
-        """Deletions of which nobody knows by when they are, and of which node."""
+    def unbounded(self) -> Iterator[tuple[EvictionKey, RowBounds]]:
+        """Deletions of which nobody knows by when they are: within the longest horizon, or never."""
         bounded = {key for key, _ in self.rows()}
         for (name, uid), (pod, rivals) in self._of_pod.items():
-            for controller, _ in _by_controller(rivals):
+            for controller, own in _by_controller(rivals):
                 if (key := EvictionKey(name, uid, controller, 0)) not in bounded:
-                    yield key, pod.node_name
+                    span = min(one.earliest_ns for one in own), HORIZON_DEFAULT_MAX_NS
+                    if span[0] <= span[1]:
+                        gone = _gone(span, rivals)
+                        yield key, RowBounds(pod.node_name, (span,), False, gone, False)
 
     def again(self) -> dict[tuple[str, str, str], Span]:
         """By (pod, uid, controller), where the controller deletes it more often than once; uid "": whoever was made in its stead."""

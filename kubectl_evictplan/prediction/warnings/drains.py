@@ -163,14 +163,14 @@ def budget_allows_nothing(context: WarningContext) -> Statements:
     for place, pods in sorted(covered.items()):
         budget = budgets[place]
         expected, desired = budget.expected_pods, budget.desired_healthy
+        owners = {
+            owner_key(pod) for pod in found.world.snapshot.pods if place in index.matching(pod)
+        }
+        if not owners.isdisjoint(unknown):
+            # They may make more, as they have too few, or have more than they want.
+            continue
         if budget.min_available is not None and not budget.min_available.percent:
             # It counts pods that there are, others what their owners want.
-            owners = {
-                owner_key(pod) for pod in found.world.snapshot.pods if place in index.matching(pod)
-            }
-            if not owners.isdisjoint(unknown):
-                # They may make more, as they have too few.
-                continue
             coming = sum(number for owner, number in missing.items() if owner in owners)
             expected = None if expected is None else expected + coming
         if expected is not None and desired is not None and desired >= expected > 0:
