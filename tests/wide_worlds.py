@@ -16,16 +16,12 @@ from kubectl_evictplan.cluster.timeline import (
 )
 from kubectl_evictplan.kube.topology import zone_display_name
 from kubectl_evictplan.prediction.nodes import what_changes
-from kubectl_evictplan.windows.change_bounds import ChangeBounds
 from kubectl_evictplan.windows.explored import follows_ticks
-from kubectl_evictplan.windows.latest_services import LatestServices
 from kubectl_evictplan.windows.monitor_phase import with_visible_phase
-from kubectl_evictplan.windows.node_courses import NodeCourses
 from kubectl_evictplan.windows.outcome import NodeChangeKey
 from kubectl_evictplan.windows.spans import NEVER_NS
-from kubectl_evictplan.windows.sure_evictions import SureEvictions
-from kubectl_evictplan.windows.unknowns.monitor_ticks import monitor_cost_max_ns
-from kubectl_evictplan.windows.wide_fates import Possible, WideFates
+from kubectl_evictplan.windows.wide_bounds import WideBounds
+from kubectl_evictplan.windows.wide_fates import Possible
 
 TOLERANCE_NS = 1000
 
@@ -35,15 +31,11 @@ class WideWorld:
 
     def __init__(self, world: World) -> None:
         configuration = with_visible_phase(world.snapshot, world.scenario, world.configuration)
-        step_max_ns = configuration.node_monitor_period_ns + monitor_cost_max_ns(world.snapshot)
-        given = world.snapshot, world.scenario, configuration
-        courses = NodeCourses(*given, step_max_ns)
-        services = LatestServices(*given, courses)
-        fates = WideFates(*given, courses, services)
-        sure = SureEvictions(world.scenario, configuration, courses, services, fates)
+        bounds = WideBounds.of(world.snapshot, world.scenario, configuration)
+        fates, sure = bounds.fates, bounds.sure
         names = {node.name for node in world.snapshot.nodes}
-        self._changes = ChangeBounds(world.scenario, courses, services)
-        self._zones = {zone_display_name(zone): zone for zone in services.rates.zones}
+        self._changes = bounds.changes
+        self._zones = {zone_display_name(zone): zone for zone in bounds.rates.zones}
         versions = fates.versions(world.snapshot.pods, names)
         self._first_uids = {name: found[0].pod.uid for name, found in versions.items()}
         by_ns = {

@@ -13,7 +13,7 @@ from kubectl_evictplan.kube.topology import zone_display_name
 from kubectl_evictplan.scenarios.actions.nodes import RemoveTaint
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.latest_services import LatestServices
-from kubectl_evictplan.windows.node_courses import NodeCourse, NodeCourses
+from kubectl_evictplan.windows.node_courses import NodeCourse
 from kubectl_evictplan.windows.outcome import (
     READY,
     TAINT_ADDED,
@@ -33,9 +33,9 @@ _ORDER = (NORMAL, PARTIAL, FULL)
 class ChangeBounds:
     """Of the nodes and zones of one scenario."""
 
-    def __init__(self, scenario: Scenario, courses: NodeCourses, services: LatestServices) -> None:
+    def __init__(self, scenario: Scenario, services: LatestServices) -> None:
         self._scenario = scenario
-        self._courses = courses
+        self._courses = services.rates.courses
         self._services = services
 
     def put_nodes(

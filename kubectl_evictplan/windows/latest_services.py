@@ -26,7 +26,6 @@ from kubectl_evictplan.windows.entries_in_line import (
 from kubectl_evictplan.windows.node_courses import (
     NOT_POSTED,
     NodeCourse,
-    NodeCourses,
     Standing,
 )
 from kubectl_evictplan.windows.processes_up import ProcessLife
@@ -95,15 +94,14 @@ class LatestServices:
         snapshot: ClusterSnapshot,
         scenario: Scenario,
         configuration: ControllerConfiguration,
-        courses: NodeCourses,
     ) -> None:
         self._snapshot = snapshot
         self._scenario = scenario
         self._configuration = configuration
-        self._courses = courses
         self._period_ns = configuration.node_monitor_period_ns
         self._leaves_entries = configuration.profile.queue_mode == "SETREMOVE"
-        self.rates = ZoneRates(snapshot, scenario, configuration, courses)
+        self.rates = ZoneRates(snapshot, scenario, configuration)
+        self._courses = self.rates.courses
         self._members = self.rates.members
         self._runs: dict[str, list[Run]] = {}
         self._found: dict[str, dict[str, list[Service]]] = {}

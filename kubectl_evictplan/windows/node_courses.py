@@ -113,8 +113,13 @@ class NodeCourses:
         scenario: Scenario,
         configuration: ControllerConfiguration,
         step_max_ns: int,
+        all_down: Span | None = None,
     ) -> None:
-        """``step_max_ns``: ticks of the monitor come at most so far apart."""
+        """``step_max_ns``: ticks of the monitor come at most so far apart.
+
+        ``all_down``: all zones may be down within that: grace periods may begin anew at any time until the tick after it, of whoever
+        is not given up before.
+        """
         self.lives = process_lives(scenario)
         self._snapshot = snapshot
         self._scenario = scenario
@@ -127,7 +132,7 @@ class NodeCourses:
             for name in event.nodes:
                 self._events.setdefault(name, []).append((index, event))
         self._known: dict[str, NodeCourse] = {}
-        self._counts_anew: Span | None = None
+        self._counts_anew = all_down
 
     def of(self, name: str) -> NodeCourse:
         """The course of the node; one that does not exist has an empty one."""
@@ -143,11 +148,6 @@ class NodeCourses:
     def _ends_after(self, at_ns: int) -> Iterator[int]:
         yield from (life.ends_ns for life in self.lives if life.ends_ns >= at_ns)
         yield NEVER_NS
-
-    def count_anew(self, all_down: Span) -> None:
-        """All zones may be down within that: grace periods may begin anew at any time until the tick after it, of whoever is not given up before."""
-        self._counts_anew = all_down
-        self._known.clear()
 
     def _course(self, name: str) -> NodeCourse:
         stretches = tuple(self._stretches(name))

@@ -18,7 +18,7 @@ from kubectl_evictplan.kube.taints import is_lifecycle_no_execute
 from kubectl_evictplan.scenarios.actions.nodes import changes_lifecycle_taints
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.latest_services import LatestServices
-from kubectl_evictplan.windows.node_courses import NodeCourse, NodeCourses, Standing
+from kubectl_evictplan.windows.node_courses import NodeCourse, Standing
 from kubectl_evictplan.windows.wide_fates import Version, WideFates
 
 
@@ -37,13 +37,12 @@ class SureEvictions:
         self,
         scenario: Scenario,
         configuration: ControllerConfiguration,
-        courses: NodeCourses,
         services: LatestServices,
         fates: WideFates,
     ) -> None:
         self._scenario = scenario
         self._configuration = configuration
-        self._courses = courses
+        self._courses = services.rates.courses
         self._services = services
         self._fates = fates
         self._known: dict[str, tuple[_Sure, ...]] = {}

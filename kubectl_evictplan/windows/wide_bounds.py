@@ -7,6 +7,7 @@ or kube-controller-manager starts anew. They are wide; certain is only what ``su
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from typing import NamedTuple
 
 import msgspec
 
@@ -16,16 +17,34 @@ from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.change_bounds import ChangeBounds
 from kubectl_evictplan.windows.latest_services import LatestServices
-from kubectl_evictplan.windows.node_courses import NodeCourses
 from kubectl_evictplan.windows.outcome import EvictionKey, Exploration, PossibleEviction
 from kubectl_evictplan.windows.spans import NEVER_NS, merge_spans
 from kubectl_evictplan.windows.sure_evictions import SureEvictions
-from kubectl_evictplan.windows.unknowns.monitor_ticks import monitor_cost_max_ns
 from kubectl_evictplan.windows.unknowns.services import Services
 from kubectl_evictplan.windows.wide_fates import Possible, Version, WideFates
+from kubectl_evictplan.windows.zone_rates import ZoneRates
 
 # More windows than this help nobody.
 _WINDOWS_MAX = 4
+
+
+class WideBounds(NamedTuple):
+    """The states of zones in one scenario, what bounds changes and pods there, and what is sure of pods."""
+
+    rates: ZoneRates
+    changes: ChangeBounds
+    fates: WideFates
+    sure: SureEvictions
+
+    @classmethod
+    def of(
+        cls, snapshot: ClusterSnapshot, scenario: Scenario, configuration: ControllerConfiguration
+    ) -> WideBounds:
+        """Those of the scenario; nothing is explored for them."""
+        services = LatestServices(snapshot, scenario, configuration)
+        fates = WideFates(snapshot, scenario, configuration, services)
+        sure = SureEvictions(scenario, configuration, services, fates)
+        return cls(services.rates, ChangeBounds(scenario, services), fates, sure)
 
 
 def bound_samples(
@@ -36,16 +55,11 @@ def bound_samples(
     horizon_ns: int,
 ) -> None:
     """Bound what was only explored of the nodes that are ``sampled``; add what may happen there and no run showed."""
-    step_max_ns = configuration.node_monitor_period_ns + monitor_cost_max_ns(snapshot)
-    courses = NodeCourses(snapshot, scenario, configuration, step_max_ns)
-    services = LatestServices(snapshot, scenario, configuration, courses)
-    changes = ChangeBounds(scenario, courses, services)
-    changes.put_nodes(result.nodes, sorted(result.sampled), result.cut_short)
-    changes.put_zones(result.zones)
-    fates = WideFates(snapshot, scenario, configuration, courses, services)
-    sure = SureEvictions(scenario, configuration, courses, services, fates)
+    bounds = WideBounds.of(snapshot, scenario, configuration)
+    bounds.changes.put_nodes(result.nodes, sorted(result.sampled), result.cut_short)
+    bounds.changes.put_zones(result.zones)
     missed = frozenset().union(*result.sampled.values())
-    bounding = _Bounding(result, fates, sure, missed, horizon_ns)
+    bounding = _Bounding(result, bounds.fates, bounds.sure, missed, horizon_ns)
     bounding.bound(snapshot.pods, result.sampled)
 
 
@@ -57,13 +71,9 @@ def bound_unexplored(
     configuration: ControllerConfiguration,
 ) -> None:
     """Bound what may happen to pods of these nodes that no run of the exploration has shown."""
-    step_max_ns = configuration.node_monitor_period_ns + monitor_cost_max_ns(snapshot)
-    courses = NodeCourses(snapshot, scenario, configuration, step_max_ns)
-    services = LatestServices(snapshot, scenario, configuration, courses)
-    fates = WideFates(snapshot, scenario, configuration, courses, services)
-    sure = SureEvictions(scenario, configuration, courses, services, fates)
+    bounds = WideBounds.of(snapshot, scenario, configuration)
     missed = frozenset({Services.name})
-    bounding = _Bounding(result, fates, sure, missed, scenario.end_ns)
+    bounding = _Bounding(result, bounds.fates, bounds.sure, missed, scenario.end_ns)
     bounding.bound(snapshot.pods, names)
 
 

@@ -28,7 +28,6 @@ from kubectl_evictplan.windows.latest_services import LatestServices
 from kubectl_evictplan.windows.node_courses import (
     BEFORE_NS,
     NodeCourse,
-    NodeCourses,
     Stretch,
 )
 from kubectl_evictplan.windows.processes_up import ProcessLife
@@ -59,13 +58,12 @@ class WideFates:
         snapshot: ClusterSnapshot,
         scenario: Scenario,
         configuration: ControllerConfiguration,
-        courses: NodeCourses,
         services: LatestServices,
     ) -> None:
         self._snapshot = snapshot
         self._scenario = scenario
         self._configuration = configuration
-        self._courses = courses
+        self._courses = services.rates.courses
         self._services = services
         self._nodes = {node.name: node for node in snapshot.nodes}
         self._decisions: dict[tuple[int, str, str, str], tuple[Decision, object]] = {}

@@ -27,6 +27,7 @@ from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.node_courses import NodeCourse, NodeCourses, Stretch
 from kubectl_evictplan.windows.spans import NEVER_NS, Span
+from kubectl_evictplan.windows.unknowns.monitor_ticks import monitor_cost_max_ns
 
 # Longer scenarios have their last segments looked at only.
 _SEGMENTS_MAX = 40
@@ -58,19 +59,20 @@ class Run(NamedTuple):
 
 
 class ZoneRates:
-    """Of all zones of one scenario."""
+    """Of all zones of one scenario; ``courses`` are those of its nodes."""
 
     def __init__(
         self,
         snapshot: ClusterSnapshot,
         scenario: Scenario,
         configuration: ControllerConfiguration,
-        courses: NodeCourses,
     ) -> None:
         self._snapshot = snapshot
         self._scenario = scenario
         self._configuration = configuration
-        self._courses = courses
+        given = snapshot, scenario, configuration
+        step_max_ns = configuration.node_monitor_period_ns + monitor_cost_max_ns(snapshot)
+        self.courses = NodeCourses(*given, step_max_ns)
         self._membership = ZoneMembership(configuration)
         self.zones_of: dict[str, set[str]] = {}
         self._known: dict[Span, dict[str, States]] = {}
@@ -80,7 +82,7 @@ class ZoneRates:
         self.all_down_until_ns = None if all_down is None else all_down[1]
         if all_down is not None:
             # Grace periods begin anew when that is over.
-            courses.count_anew(all_down)
+            self.courses = NodeCourses(*given, step_max_ns, all_down)
             self.members = self._members()
 
     def _members(self) -> dict[str, list[Member]]:
@@ -99,7 +101,7 @@ class ZoneRates:
 
     def _member(self, name: str, counts: set[bool]) -> Member:
         stays = len(counts) == 1 and len(self.zones_of[name]) == 1
-        return Member(self._courses.of(name), any(counts), stays)
+        return Member(self.courses.of(name), any(counts), stays)
 
     def _find_all_down(self) -> Span | None:
         """From when on all zones may be down, and until when the last such time may be over; None where there is none."""
@@ -159,7 +161,7 @@ class ZoneRates:
     @cached_property
     def segments(self) -> list[Span]:
         """Those in which a node can be served at all, the last ones."""
-        shortest_ns = 3 * self._courses.step_max_ns
+        shortest_ns = 3 * self.courses.step_max_ns
         return [
             span
             for span in self._elementary()
@@ -191,7 +193,7 @@ class ZoneRates:
     def _goes_on(self, zone: str, run: Run, segment: Span) -> bool:
         """Whether the zone stays in the state of the run: also for ticks that see some nodes before the segment, others in it."""
         at_ns = segment[0]
-        cost_ns = self._courses.step_max_ns - self._configuration.node_monitor_period_ns + 1
+        cost_ns = self.courses.step_max_ns - self._configuration.node_monitor_period_ns + 1
         between = max(at_ns - cost_ns, 0), at_ns + cost_ns
         return (
             self._runs_throughout((run.segments[-1][0], segment[1]))
@@ -202,7 +204,7 @@ class ZoneRates:
 
     def _elementary(self) -> Iterator[Span]:
         instants = {0, NEVER_NS}
-        for life in self._courses.lives:
+        for life in self.courses.lives:
             instants.update((*life.begins, life.ends_ns))
         for members in self.members.values():
             for member in members:
@@ -211,7 +213,7 @@ class ZoneRates:
         yield from pairwise(sorted(at_ns for at_ns in instants if at_ns >= 0))
 
     def _runs_throughout(self, span: Span) -> bool:
-        lives = self._courses.lives
+        lives = self.courses.lives
         # A process whose start is not known to the second may have begun, and replaced another one, at any time in it.
         return any(
             life.begins[1] <= span[0] and span[1] <= life.ends_ns for life in lives

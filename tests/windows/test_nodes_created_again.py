@@ -26,7 +26,7 @@ def states_in_the_end(created: Node, *down: str) -> tuple[str, str]:
     )
     configuration = resolve_configuration(ControllerSettings("1.29.6"), ControlPlaneFlags())
     given = snapshot, scenario, configuration
-    rates = ZoneRates(*given, NodeCourses(*given, ns(5.02)))
+    rates = ZoneRates(*given)
     *_, (_, states) = rates.states("")
     return states.best, states.worst
 
