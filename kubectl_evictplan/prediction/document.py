@@ -343,7 +343,8 @@ class DrainReport(Record):
     timeout | error | never) are null when they differ; ``end_reason`` "horizon": the drain is still going on at the
     horizon, or has not begun. ``skipped`` are the pods that kubectl leaves alone, with the filter that does:
     daemon-set | mirror-pod | not-selected | deleted-long-ago. ``not_in_input`` are kinds without which the end is not known,
-    ``expected`` how it would be if they prevent nothing, null where that is not known either.
+    ``expected`` how it would be if they prevent nothing, null where that is not known either. ``end_reasons`` are all
+    that are possible, where there are several and no other is.
     """
 
     node: str
@@ -360,6 +361,7 @@ class DrainReport(Record):
     skipped: tuple[SkippedPod, ...] = ()
     not_in_input: tuple[str, ...] = ()
     expected: ExpectedEnd | None = None
+    end_reasons: tuple[str, ...] = ()
 
     @property
     def unfinished(self) -> str:

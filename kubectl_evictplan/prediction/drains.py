@@ -129,6 +129,9 @@ def _report(
         skipped=tuple(SkippedPod(one.pod, one.reason) for one in outcome.skipped),
         not_in_input=missing if unsure else (),
         expected=_expected_end(expected, until_ns) if unsure else None,
+        end_reasons=tuple(sorted(reasons))
+        if outcome.proven and reason is None and len(reasons) > 1
+        else (),
     )
 
 

@@ -19,11 +19,19 @@ from kubectl_evictplan.prediction.document import (
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Column, Phrase, Row, Table, Tone, columns
 from kubectl_evictplan.report.words import Clock
+from kubectl_evictplan.scenarios.names import either
 from kubectl_evictplan.sources.kinds import command_to_add, plural
 
 # Warnings that these sentences tell with the same pods.
 TOLD_CODES = frozenset(("drain-refused", "drain-never-ends", "two-budgets"))
 
+# How it may end where that differs.
+_WAYS = {
+    "drained": "drained",
+    "error": "with an error",
+    "refused": "refused",
+    "timeout": "given up (--timeout)",
+}
 _UNTIL = {"never": "never", "horizon": "after the horizon"}
 _DRAINS_TOLD_MAX = 5
 _PODS_NAMED_MAX = 3
@@ -124,12 +132,19 @@ def _told(drain: DrainReport, clock: Clock, horizon: str) -> Iterator[Phrase]:
             yield Phrase(f"{how}, unless something that is not in the input prevents it.", tone)
         case _:
             why = " and on what is not in the input" if drain.not_in_input else ""
+            ways = _ways(drain)
             yield Phrase(
-                f"How the drain of {node} ends depends on timing that nobody can see{why}: {ends}{code}{waits}.",
+                f"How the drain of {node} ends depends on timing that nobody can see{why}: {ways}{ends}{code}{waits}.",
                 tone,
             )
     yield from _passing_waits(drain)
     yield from _left_alone(drain)
+
+
+def _ways(drain: DrainReport) -> str:
+    """Return in which ways it may end; that it may never is told with the instants."""
+    found = [_WAYS[reason] for reason in drain.end_reasons if reason in _WAYS]
+    return f"{either(found)}, " if found else ""
 
 
 def _as_expected(drain: DrainReport, expected: ExpectedEnd, clock: Clock) -> str:

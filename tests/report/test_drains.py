@@ -374,3 +374,11 @@ def test_data_of_one_pod_hold_what_it_waits_for_alone() -> None:
     text = text_of(value, "json", explain="default/web-0")
     assert "default/web-0" in text
     assert "default/web-1" not in text
+
+
+def test_all_ways_in_which_a_drain_may_end_are_told() -> None:
+    either = drain(
+        exit_code=None, end_reason=None, end_reasons=("drained", "error", "never", "timeout")
+    )
+    assert "nobody can see: drained, with an error or given up (--timeout), " in said(either)
+    assert "with an error" not in said(replace(either, end_reasons=("drained", "never")))
