@@ -329,6 +329,7 @@ _MOMENTS: dict[MomentKind, str] = {
     MomentKind.START: "the start",
     MomentKind.PROCESS_START: "the start of kube-controller-manager",
     MomentKind.REFILL: "the first new token after the start",
+    MomentKind.TIMER: "the end of a countdown on {node}",
 }
 
 

@@ -24,6 +24,7 @@ class MomentKind(Enum):
     START = "start"
     PROCESS_START = "process start"
     REFILL = "refill"
+    TIMER = "timer"
 
 
 class Moment(NamedTuple):

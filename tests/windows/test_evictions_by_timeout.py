@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from builders import (
+    START_NS,
     UNREACHABLE,
     make_event,
     make_node,
     make_pod,
     make_scenario,
     make_snapshot,
+    ns,
 )
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.prediction.predict import predict
@@ -51,3 +54,15 @@ def test_a_taint_that_is_left_on_a_node_tells_nothing_of_its_place_in_line() -> 
         (row,) = predict(snapshot, make_scenario([silent], horizon=200), configuration).evictions
         assert row.certainty == "certain"
         assert row.earliest_seconds == 60 and 65 < row.latest_seconds < 66
+
+
+def test_the_timeout_of_a_young_process_counts_from_its_own_first_tick() -> None:
+    down = make_node("n0", ready="False", heartbeat=-60)
+    snapshot = make_snapshot([down, "n1", "n2"], [make_pod("p", "n0")])
+    leader = replace(snapshot.control_plane, leader_acquire_time_ns=START_NS - ns(7))
+    flags = {"enable-taint-manager": "false", "pod-eviction-timeout": "60s"}
+    configuration = resolve_configuration(ControllerSettings("1.18.6", flags=flags), leader)
+    young = replace(snapshot, control_plane=leader)
+    (row,) = predict(young, make_scenario([], horizon=200), configuration).evictions
+    # It ticks for the first time within a period of its start, 7 s ago; passes come 0.1 s later.
+    assert row.earliest_seconds == 53 and 58 < row.latest_seconds < 58.3

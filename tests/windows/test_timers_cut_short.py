@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from builders import (
+    UNREACHABLE,
     default_tolerations,
     make_event,
+    make_lease,
     make_node,
     make_pod,
     make_scenario,
     make_snapshot,
+    make_taint,
+    ns,
 )
 from kubectl_evictplan.cluster.timeline import MasterDisruptionEntered, PodDeleted
 from kubectl_evictplan.controllers.flags import resolve_configuration
@@ -58,3 +62,27 @@ def test_a_timer_that_has_deleted_its_pod_is_not_cancelled_by_the_end_of_it() ->
     prediction = predict(snapshot, scenario, CONFIGURATION)
     assert "p" in [row.pod for row in prediction.evictions]
     assert not prediction.cancelled
+
+
+def test_a_tick_may_just_cut_a_countdown_short_that_ends_at_a_known_instant() -> None:
+    # n0 is Ready with its taint still on; its kubelet is silent, so it is tainted once more soon after.
+    taint = make_taint(f"{UNREACHABLE}:NoExecute", added=0)
+    node = make_node("n0", zone="a", heartbeat=-1, transition=-1, taints=[taint])
+    snapshot = make_snapshot(
+        [node, make_node("n1", zone="b")],
+        [make_pod("p", "n0", tolerations=default_tolerations(1))],
+        leases=[make_lease("n0", -8.7, duration_seconds=4), make_lease("n1", -1)],
+    )
+    flags = {"node-monitor-period": "2s", "node-monitor-grace-period": "9s"}
+    settings = ControllerSettings(kubernetes_version="1.32.9", flags=flags)
+    configuration = resolve_configuration(settings, snapshot.control_plane)
+    scenario = make_scenario([make_event(50, "untaint", "n1", taint="A:NoExecute")], horizon=60)
+    (eviction,) = predict(snapshot, scenario, configuration).evictions
+    spans = [(each.earliest_seconds, each.latest_seconds) for each in eviction.windows]
+    late = 0
+    for phase in (0.0, 0.5, 0.9, 0.99, 0.999, 1.0, 1.5, 1.99):
+        timeline = simulate(snapshot, scenario, configuration, Timing(monitor_phase_ns=ns(phase)))
+        deleted = next(e.at_ns for e in timeline.entries if isinstance(e, PodDeleted)) / 1e9
+        assert any(low <= deleted <= high for low, high in spans), (phase, deleted, spans)
+        late += deleted > 5.9
+    assert late

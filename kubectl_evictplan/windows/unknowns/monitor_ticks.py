@@ -22,12 +22,15 @@ from kubectl_evictplan.cluster.kubelets import (
     observed_at_ns,
 )
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
-from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
+from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, TRUE
+from kubectl_evictplan.controllers.taint_eviction import Decision
 from kubectl_evictplan.kube.durations import SECOND_NS
-from kubectl_evictplan.kube.objects import READY, ClusterSnapshot, Lease
-from kubectl_evictplan.kube.taints import no_execute_taints
+from kubectl_evictplan.kube.objects import READY, ClusterSnapshot, Lease, Pod, Taint
+from kubectl_evictplan.kube.taints import is_lifecycle_no_execute, no_execute_taints
+from kubectl_evictplan.scenarios.actions.nodes import AddTaint
 from kubectl_evictplan.scenarios.actions.processes import StopKubelet
 from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.simulation.running_timers import running_timer
 from kubectl_evictplan.simulation.simulate import starts_without_controller
 from kubectl_evictplan.windows.circumstances import Moment, MomentKind
 from kubectl_evictplan.windows.pieces import Grid, Piece
@@ -59,6 +62,7 @@ class TickMeetings:
         self.cost_max_ns = monitor_cost_max_ns(snapshot)
         self.period_ns = configuration.node_monitor_period_ns
         self._known: dict[int, tuple[Scenario, list[int]]] = {}
+        self._countdowns: dict[int, tuple[Scenario, dict[Moment, None]]] = {}
         # By the scenario's start.
         self._at_start: dict[int, list[Moment]] = {}
 
@@ -70,7 +74,12 @@ class TickMeetings:
             self._at_start[start_ns] = list(found)
         yield from _moments_of_events(scenario, self.configuration)
         yield from self._at_start[start_ns]
-        yield from _moments_of_a_young_process(self._snapshot, scenario)
+        yield from _moments_of_a_young_process(self._snapshot, scenario, self.configuration)
+        if id(scenario) not in self._countdowns:
+            given = self._snapshot, scenario, self.configuration, self.period_ns + self.cost_max_ns
+            found = dict.fromkeys(_ends_of_countdowns(*given))
+            self._countdowns[id(scenario)] = scenario, found
+        yield from self._countdowns[id(scenario)][1]
 
     def instants(self, scenario: Scenario) -> list[int]:
         """Offsets at which it matters on which side of them a tick comes."""
@@ -316,7 +325,9 @@ def _moments_at_start(
                 yield Moment(int(SECOND_NS / rate_qps), MomentKind.REFILL, "")
 
 
-def _moments_of_a_young_process(snapshot: ClusterSnapshot, scenario: Scenario) -> Iterator[Moment]:
+def _moments_of_a_young_process(
+    snapshot: ClusterSnapshot, scenario: Scenario, configuration: ControllerConfiguration
+) -> Iterator[Moment]:
     leader_ns = snapshot.control_plane.leader_acquire_time_ns
     if leader_ns is not None and leader_ns <= scenario.start_ns:
         # A process that is younger than a last heartbeat first saw that node at its own first tick.
@@ -325,8 +336,59 @@ def _moments_of_a_young_process(snapshot: ClusterSnapshot, scenario: Scenario) -
         stops = (event for event in scenario.events if isinstance(event, StopKubelet))
         stated = (event.last_heartbeat_ns for event in stops)
         seen_ns += [scenario.start_ns + last_ns for last_ns in stated if last_ns is not None]
+        if not configuration.taint_mode:
+            # And when a node that is not ready got so: that is what --pod-eviction-timeout counts from.
+            conditions = (node.condition(READY) for node in snapshot.nodes)
+            not_ready = (each for each in conditions if each is not None and each.status == FALSE)
+            seen_ns += [each.last_transition_time_ns or 0 for each in not_ready]
         if min(seen_ns, default=leader_ns) < leader_ns:
             yield Moment(leader_ns - scenario.start_ns, MomentKind.PROCESS_START, "")
+
+
+def _ends_of_countdowns(
+    snapshot: ClusterSnapshot,
+    scenario: Scenario,
+    configuration: ControllerConfiguration,
+    step_max_ns: int,
+) -> Iterator[Moment]:
+    """Of those that begin at known instants: a tick that finds the node Ready may take its taint off just before, or just after."""
+    if not (configuration.taint_mode and configuration.taint_eviction_enabled):
+        return
+    nodes = {n.name: n for n in snapshot.nodes if any(map(is_lifecycle_no_execute, n.taints))}
+    # When a tick may find them Ready for the first time.
+    found_ready = {
+        name: [(0, step_max_ns)] if node.ready_status == TRUE else []
+        for name, node in nodes.items()
+    }
+    begins = [event.at_ns for event in scenario.events if event.manager_up]
+    put: dict[str, list[tuple[int, Taint]]] = {}
+    for event in scenario.events:
+        for name in nodes.keys() & set(event.nodes) if event.kubelets_up else ():
+            found_ready[name].append((event.at_ns, event.latest_ns + step_max_ns))
+        if isinstance(event, AddTaint) and is_lifecycle_no_execute(event.taint):
+            for name in event.nodes:
+                put.setdefault(name, []).append((event.at_ns, event.taint))
+    for pod in snapshot.pods if put or any(found_ready.values()) else ():
+        ends_ns, node = set[int](), nodes.get(pod.node_name)
+        if node is not None and found_ready[node.name] and pod.deletion_timestamp_ns is None:
+            timer = running_timer(node, pod, snapshot, scenario.start_ns, configuration)
+            due_ns = (timer.due_earliest_ns, timer.due_latest_ns) if timer is not None else ()
+            ends_ns = {at_ns - scenario.start_ns for at_ns in due_ns}
+            delay_ns = _delay_ns(no_execute_taints(node.taints), pod, configuration)
+            ends_ns.update(at_ns + delay_ns for at_ns in begins if delay_ns is not None)
+            spans = found_ready[node.name]
+            ends_ns = {at for at in ends_ns if any(low < at <= high for low, high in spans)}
+        for at_ns, taint in put.get(pod.node_name, ()):
+            delay_ns = _delay_ns((taint,), pod, configuration)
+            if delay_ns is not None and 0 < delay_ns <= step_max_ns:
+                ends_ns.add(at_ns + delay_ns)
+        yield from (Moment(at_ns, MomentKind.TIMER, pod.node_name) for at_ns in sorted(ends_ns))
+
+
+def _delay_ns(
+    taints: tuple[Taint, ...], pod: Pod, configuration: ControllerConfiguration
+) -> int | None:
+    return Decision(taints, pod.tolerations, configuration.comparison_operators).delay_ns
 
 
 def _silent_or_stopped(snapshot: ClusterSnapshot, scenario: Scenario) -> Iterator[Lease]:
