@@ -25,29 +25,28 @@ def of_node(
 ) -> tuple[list[Span], list[Span]]:
     """When a pass can taint a node before a tick decides, in one run with a tick every ``step_ns``.
 
-    In a line that was just made anew, and by an entry that was left in line.
+    By a swap while it is in line, and by an entry that was left there when it got ready.
     """
-    changes_ns = record.taint_changes_ns()
-    swaps = list(early_swaps(changes_ns, record.decisions, operations, step_ns))
+    made_anew_ns = [each.at_ns for each in operations if each.told is Told.CREATED]
+    # Where entries stay, each tick while it waited put another one there, and they outlast its taint.
+    in_line_ns = [
+        at_ns
+        for at_ns in record.taint_changes_ns()
+        if record.leaves_entries
+        or any(at_ns - step_ns < made_ns <= at_ns for made_ns in made_anew_ns)
+    ]
     left = left_in_line(record.ready, record.decisions, step_ns) if record.leaves_entries else ()
-    return swaps, list(left)
+    return list(early_swaps(in_line_ns, record.decisions)), list(left)
 
 
-def early_swaps(
-    changes_ns: Iterable[int],
-    decisions: Statuses,
-    operations: Sequence[QueueOperation],
-    step_ns: int,
-) -> Iterator[Span]:
-    """From when to when a pass can swap the taint of one node, in one run with a tick every ``step_ns``.
+def early_swaps(changes_ns: Iterable[int], decisions: Statuses) -> Iterator[Span]:
+    """From when to when a pass can swap the taint of one node that is in line, in one run.
 
     ``changes_ns``: when its Ready changes between False and Unknown.
     """
-    made_anew_ns = [each.at_ns for each in operations if each.told is Told.CREATED]
     for at_ns in changes_ns:
         after_ns = next((ns for ns, _ in decisions if ns >= at_ns), None)
-        in_line = any(at_ns - step_ns < made_ns <= at_ns for made_ns in made_anew_ns)
-        if in_line and after_ns is not None:
+        if after_ns is not None:
             # A tick that takes the taints off all nodes looks at them as they were when it began.
             yield min(at_ns + 1, after_ns), max(after_ns - 1, at_ns)
 

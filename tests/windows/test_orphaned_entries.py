@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
+from realities import World
+from test_bounds import check_world
 
 from builders import epoch_ns, make_event, make_node, make_pod, make_scenario, make_snapshot
 from kubectl_evictplan.controllers.flags import resolve_configuration
@@ -77,3 +79,17 @@ def test_a_node_that_is_not_ready_yet_may_leave_its_entry() -> None:
 def test_a_node_that_the_scenario_creates_may_leave_an_entry() -> None:
     join = make_event(100, "node-create", node=make_node("n9", created=None))
     assert certainty(predicted("1.19.3", leader=-500, more=(join,))) == "possible"
+
+
+def test_what_waiting_nodes_leave_in_line_may_swap_their_taints_before_a_tick_does() -> None:
+    names = [f"n{number}" for number in range(8)]
+    snapshot = make_snapshot(names, renewed=-1)
+    flags = {"node-monitor-grace-period": "20s"}
+    configuration = resolve_configuration(
+        ControllerSettings("1.19.3", flags=flags), snapshot.control_plane
+    )
+    events = [
+        make_event(10.3, "node-ready", names[:2], status="False"),
+        make_event(12, "kubelet-stop", names[:2], last_heartbeat=12),
+    ]
+    check_world(World(snapshot, make_scenario(events, horizon=90), configuration), 1, 16)
