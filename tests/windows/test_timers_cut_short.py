@@ -67,16 +67,17 @@ def test_a_timer_that_has_deleted_its_pod_is_not_cancelled_by_the_end_of_it() ->
 def test_a_tick_may_just_cut_a_countdown_short_that_ends_at_a_known_instant() -> None:
     # n0 is Ready with its taint still on; its kubelet is silent, so it is tainted once more soon after.
     taint = make_taint(f"{UNREACHABLE}:NoExecute", added=0)
-    node = make_node("n0", zone="a", heartbeat=-1, transition=-1, taints=[taint])
+    node = make_node("n0", zone="a", heartbeat=-0.3, transition=0, taints=[taint])
     snapshot = make_snapshot(
         [node, make_node("n1", zone="b")],
         [make_pod("p", "n0", tolerations=default_tolerations(1))],
-        leases=[make_lease("n0", -8.7, duration_seconds=4), make_lease("n1", -1)],
+        leases=[make_lease("n0", -8.999, duration_seconds=4), make_lease("n1", -1, duration_seconds=4)],
     )
     flags = {"node-monitor-period": "2s", "node-monitor-grace-period": "9s"}
+    flags["node-eviction-rate"] = "2"
     settings = ControllerSettings(kubernetes_version="1.32.9", flags=flags)
     configuration = resolve_configuration(settings, snapshot.control_plane)
-    scenario = make_scenario([make_event(50, "untaint", "n1", taint="A:NoExecute")], horizon=60)
+    scenario = make_scenario([], horizon=60)
     (eviction,) = predict(snapshot, scenario, configuration).evictions
     spans = [(each.earliest_seconds, each.latest_seconds) for each in eviction.windows]
     late = 0
