@@ -71,7 +71,10 @@ def test_a_tick_may_just_cut_a_countdown_short_that_ends_at_a_known_instant() ->
     snapshot = make_snapshot(
         [node, make_node("n1", zone="b")],
         [make_pod("p", "n0", tolerations=default_tolerations(1))],
-        leases=[make_lease("n0", -8.999, duration_seconds=4), make_lease("n1", -1, duration_seconds=4)],
+        leases=[
+            make_lease("n0", -8.999, duration_seconds=4),
+            make_lease("n1", -1, duration_seconds=4),
+        ],
     )
     flags = {"node-monitor-period": "2s", "node-monitor-grace-period": "9s"}
     flags["node-eviction-rate"] = "2"

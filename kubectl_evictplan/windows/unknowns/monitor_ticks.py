@@ -77,8 +77,8 @@ class TickMeetings:
         yield from _moments_of_a_young_process(self._snapshot, scenario, self.configuration)
         if id(scenario) not in self._countdowns:
             given = self._snapshot, scenario, self.configuration, self.period_ns + self.cost_max_ns
-            found = dict.fromkeys(_ends_of_countdowns(*given))
-            self._countdowns[id(scenario)] = scenario, found
+            ends = dict.fromkeys(_ends_of_countdowns(*given))
+            self._countdowns[id(scenario)] = scenario, ends
         yield from self._countdowns[id(scenario)][1]
 
     def instants(self, scenario: Scenario) -> list[int]:
