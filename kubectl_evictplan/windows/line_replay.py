@@ -178,6 +178,8 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
     _wanted: dict[str, int] = {}
     # Of these the ones for which the next tick does more than nothing.
     _mark_again: set[str] = set()
+    # Those that left since they got their place: whoever waits once more gets another one.
+    _left_place: set[str] = set()
     _tokens_ns: list[int] = []
     _open: dict[str, Wait] = {}
     _waits: dict[str, list[Wait]] = {}
@@ -358,6 +360,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
                 self._note_status(name, operation.status)
             case Told.NODE_GONE:
                 self._gone.add(name)
+                self._left_place.add(name)
                 self._tainted.discard(name)
                 if self._rules.taint_mode:
                     self._wanted.pop(name, None)
@@ -390,6 +393,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
         if not self._rules.taint_mode:
             return  # the eviction pass looks at no condition
         if status == TRUE:
+            self._left_place.add(name)
             self._close(name, self._now_ns)
             return
         if before in (TRUE, None) and status == UNKNOWN:
@@ -402,9 +406,15 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
             and name not in self._tainted
         ):
             self._wait(name, since_ns)  # not ready again before a tick had taken it out of the line
+            if self._mode == "REMOVE_ADD":
+                self._mark_again.add(name)
 
     def _mark(self, name: str) -> None:
         lacks_taint = not self._rules.taint_mode or name not in self._tainted
+        if name in self._left_place and self._mode == "REMOVE_ADD" and lacks_taint:
+            self._queue.remove(self._alias(name))
+            del self._alias_of[name]
+        self._left_place.discard(name)
         alias, tick_ns = self._alias(name), self._grid.newest(self._now_ns)
         if self._queue.mark(alias, self._mode, self._now_ns, tick_ns, lacks_taint=lacks_taint):
             if name not in self._tainted:

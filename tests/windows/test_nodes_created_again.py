@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from builders import EXCLUDE_LABEL, make_event, make_node, make_scenario, make_snapshot, ns
+from builders import (
+    EXCLUDE_LABEL,
+    make_event,
+    make_node,
+    make_pod,
+    make_scenario,
+    make_snapshot,
+    ns,
+)
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.objects import ControlPlaneFlags, Node
 from kubectl_evictplan.prediction.predict import predict
@@ -88,3 +96,22 @@ def test_a_last_heartbeat_before_a_node_is_gone_counts_whenever_its_kubelet_stop
     exists, _ = NodeCourses(*given, ns(5.02)).of("n0").stretches
     assert exists.unknown is not None
     assert ns(44) < exists.unknown[0] <= ns(45) and ns(50) <= exists.unknown[1] < ns(51)
+
+
+def test_a_node_that_is_created_again_between_two_ticks_comes_before_or_after_who_waits() -> None:
+    """Whatever place it had when it was served: the next tick puts it in line anew, in any order."""
+    snapshot = make_snapshot([f"n{number}" for number in range(6)], renewed=-1)
+    events = [
+        make_event(2, "kubelet-stop", ["n0", "n1"], last_heartbeat=1),
+        make_event(52, "node-delete", "n0"),
+        make_event(52.5, "node-create", node=make_node("n0", ready="False", created=None)),
+        make_event(52.5, "pod-create", pod=make_pod("p", "n0")),
+        make_event(90, "node-delete", "n1"),
+    ]
+    settings = ControllerSettings("1.29.6", monitor_phase_ns=0)
+    configuration = resolve_configuration(settings, ControlPlaneFlags())
+    prediction = predict(snapshot, make_scenario(events, horizon=100), configuration)
+    (found,) = [each for each in prediction.evictions if each.pod == "p"]
+    # n0, n1 and the new n0 take the tokens of 50, 60 and 70 s; or n1 and the new n0 those of 50 and 60 s.
+    assert found.certainty == "certain"
+    assert found.earliest_seconds == 60 and 70 <= found.latest_seconds <= 70.5
