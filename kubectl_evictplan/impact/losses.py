@@ -11,11 +11,10 @@ from kubectl_evictplan.impact.node_lives import (
     STATUS_SYNC_NS,
     NodeLife,
 )
-from kubectl_evictplan.impact.node_phases import Refusal, taint_times
+from kubectl_evictplan.impact.node_phases import Refusal
 from kubectl_evictplan.impact.stretches import FOREVER_NS, NEVER, Between
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import NO_EXECUTE, Toleration
-from kubectl_evictplan.prediction.document import NodeReport
 
 # Pod garbage collection takes pods of a deleted node within that (``quarantineTime`` and two periods).
 _COLLECTED_MAX_NS = 80 * SECOND_NS
@@ -41,16 +40,19 @@ class Loss(msgspec.Struct, frozen=True):
 
 def losses(
     seen: Mapping[str, int],
-    reports: Mapping[str, NodeReport],
+    taints: Mapping[str, Mapping[str, Refusal]],
     lives: Mapping[str, NodeLife],
     tolerations: Sequence[Toleration],
 ) -> tuple[Loss, ...]:
-    """What becomes of nodes that may take pods from an instant on (``seen``, by name)."""
+    """What becomes of nodes that may take pods from an instant on (``seen``, by name).
+
+    ``taints``: when nodes that are told of have which taint.
+    """
     found = dict.fromkeys(
         loss
         for name, since_ns in seen.items()
-        if name in reports
-        for loss in _of_node(reports[name], lives.get(name, NodeLife()), tolerations, since_ns)
+        if name in taints
+        for loss in _of_node(name, taints[name], lives.get(name, NodeLife()), tolerations, since_ns)
     )
     return tuple(found) if len(found) <= _LOSSES_MAX else (_as_one(found),)
 
@@ -67,9 +69,13 @@ def _as_one(found: Iterable[Loss]) -> Loss:
 
 
 def _of_node(
-    report: NodeReport, life: NodeLife, tolerations: Sequence[Toleration], since_ns: int
+    node: str,
+    taints: Mapping[str, Refusal],
+    life: NodeLife,
+    tolerations: Sequence[Toleration],
+    since_ns: int,
 ) -> Iterator[Loss]:
-    evicted = list(_evictions(report, tolerations, since_ns))
+    evicted = list(_evictions(taints, tolerations, since_ns))
     deleted = _hull(evicted) if evicted else NEVER
     silent = False
     begins = [deleted.earliest_ns]
@@ -88,19 +94,19 @@ def _of_node(
         plain = not silent and life.deleted.never
         returns = plain and not any(
             since_ns < low
-            for name, times in taint_times(report).items()
+            for name, times in taints.items()
             if name.endswith(f":{NO_EXECUTE}")
             for low, _ in times.possible
         )
-        name = report.node if returns else ""
+        name = node if returns else ""
         yield Loss(max(min(begins), since_ns), deleted, back_ns, silent, name, since_ns)
 
 
 def _evictions(
-    report: NodeReport, tolerations: Sequence[Toleration], since_ns: int
+    taints: Mapping[str, Refusal], tolerations: Sequence[Toleration], since_ns: int
 ) -> Iterator[Between]:
     """When NoExecute taints evict a pod with these tolerations that is on the node from an instant on."""
-    for name, times in taint_times(report).items():
+    for name, times in taints.items():
         key, _, effect = name.rpartition(":")
         if effect != NO_EXECUTE:
             continue

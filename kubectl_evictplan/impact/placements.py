@@ -7,6 +7,7 @@ in the order of their deletions then: whoever is asked how many are there gets t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 import msgspec
 from msgspec.structs import replace
@@ -16,7 +17,7 @@ from kubectl_evictplan.impact.deletions import Deletion
 from kubectl_evictplan.impact.later_nodes import later_nodes
 from kubectl_evictplan.impact.losses import Loss, losses
 from kubectl_evictplan.impact.node_lives import REACTION_MAX_NS, NodeLife
-from kubectl_evictplan.impact.node_phases import TimedPhase, node_phases
+from kubectl_evictplan.impact.node_phases import Refusal, TimedPhase, node_phases, taint_times
 from kubectl_evictplan.impact.stretches import FOREVER_NS, Between
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
@@ -196,7 +197,7 @@ class _Groups:
     def _by_rank(self, fit: Fit, *, alike: bool) -> Sequence[Placement]:
         """Of whoever comes first, second, …; one where it is the same for all, none where all find a node at once."""
         count = len(fit.pods)
-        lost = _losses(fit, self._phases, self._change)
+        lost = self._losses(fit)
         assumed = any(chance.assumed for chance in fit.chances)
         if not lost and not assumed and all(chance.now == count for chance in fit.chances):
             return ()
@@ -212,6 +213,21 @@ class _Groups:
             return (first,)
         return list(map(placement, range(count)))
 
+    def _losses(self, fit: Fit) -> tuple[Loss, ...]:
+        """What becomes of changing nodes that its pods may have come to."""
+        seen: dict[str, int] = {}
+        for phase, chance in zip(self._phases, fit.chances, strict=True):
+            for name in sorted(chance.changing):
+                seen.setdefault(name, phase.since_ns)
+        if not seen:
+            return ()
+        return losses(seen, self._taints, self._change.lives, fit.pods[0].tolerations)
+
+    @cached_property
+    def _taints(self) -> Mapping[str, Mapping[str, Refusal]]:
+        """When nodes have which taint: all groups ask the same of them."""
+        return {report.node: taint_times(report) for report in self._change.prediction.nodes}
+
 
 def _stages(fit: Fit, phases: Sequence[TimedPhase], rank: int, *, alike: bool) -> Iterable[Stage]:
     placed_most, count = 0, len(fit.pods)
@@ -221,18 +237,6 @@ def _stages(fit: Fit, phases: Sequence[TimedPhase], rank: int, *, alike: bool) -
         may = chance.most > 0 and (rank < placed_most or not alike)
         least = rank if alike else count - 1
         yield Stage(phase.since_ns, phase.until_ns, may, least < chance.now, least < chance.later)
-
-
-def _losses(fit: Fit, phases: Sequence[TimedPhase], change: Change) -> tuple[Loss, ...]:
-    """What becomes of changing nodes that its pods may have come to."""
-    seen: dict[str, int] = {}
-    for phase, chance in zip(phases, fit.chances, strict=True):
-        for name in sorted(chance.changing):
-            seen.setdefault(name, phase.since_ns)
-    if not seen:
-        return ()
-    reports = {report.node: report for report in change.prediction.nodes}
-    return losses(seen, reports, change.lives, fit.pods[0].tolerations)
 
 
 def _surroundings(
