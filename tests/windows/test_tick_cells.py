@@ -69,9 +69,27 @@ def test_both_ends_of_a_cell_are_courses_that_can_be(*, latest: bool) -> None:
     for each in STEPS.cells(Process((0, 4), None), cuts):
         cell = STEPS.tightened(each)
         assert cell is not None
-        (course,) = STEPS.courses(cell, latest=latest)
+        (course,) = STEPS.courses(cell, latest=latest, before_ns=None)
         ticks = tuple(LoopGrid.of_course(course, unbounded=False).between(0, 1000))[:TICKS]
         assert ticks in possible
+
+
+@pytest.mark.parametrize("cuts", [(), (4,), (5, 6, 12, 17), (3, 10, 13)])
+@pytest.mark.parametrize("latest", [False, True])
+def test_a_process_that_ran_before_saw_nothing_of_what_the_first_tick_of_a_cell_sees(
+    cuts: tuple[int, ...], *, latest: bool
+) -> None:
+    since_ns = 0
+    for each in STEPS.cells(Process((since_ns, STEPS.longest_ns - 1), None), cuts):
+        cell = STEPS.tightened(each)
+        assert cell is not None
+        (course,) = STEPS.courses(cell, latest=latest, before_ns=since_ns)
+        grid = LoopGrid.of_course(course, unbounded=True)
+        first_ns = cell[0].high_ns if latest else cell[0].low_ns
+        assert grid.at_or_after(since_ns) == first_ns
+        before_ns = grid.before(first_ns)
+        assert before_ns is not None
+        assert STEPS.shortest_ns <= first_ns - before_ns <= STEPS.longest_ns
 
 
 def test_which_tick_sees_an_instant_of_a_window_first_is_every_one_that_can() -> None:

@@ -120,14 +120,20 @@ class TickSteps(NamedTuple):
                     yield place, found
             before = place
 
-    def courses(self, cell: Cell, *, latest: bool) -> tuple[Course, ...]:
-        """The courses of all processes with every tick as early, or as late, as it can be."""
+    def courses(self, cell: Cell, *, latest: bool, before_ns: int | None) -> tuple[Course, ...]:
+        """The courses of all processes with every tick as early, or as late, as it can be.
+
+        ``before_ns``: the first process ticks before its first tick here as well, and before that instant.
+        """
         step_ns = self.longest_ns if latest else self.shortest_ns
         found: list[list[int]] = []
         for tick in cell:
             if tick.begins:
                 found.append([])
             found[-1].append(tick.high_ns if latest else tick.low_ns)
+        if before_ns is not None:
+            # That one has seen nothing of what the first tick of the cell may be the first to see.
+            found[0].insert(0, min(found[0][0] - step_ns, before_ns - 1))
         return tuple(_course(ticks_ns, step_ns) for ticks_ns in found)
 
 

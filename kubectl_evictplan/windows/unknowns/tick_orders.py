@@ -93,6 +93,8 @@ class TickOrders:
         # Alike ones stand together.
         self._open = [place for several in self._alike for place in several]
         self._moments: dict[int, Moment] = {}
+        # Where a process runs at the start its last tick before this instant does not matter.
+        self._runs_since_before_ns: int | None = None
         self._filled: dict[tuple[int, ...], Scenario] = {}
 
     def pieces(self) -> list[Piece] | None:
@@ -162,6 +164,7 @@ class TickOrders:
             begin_ns = (self._sightings[place].spans[0][0] for place in self._open)
             low_ns = min(first_ns, *begin_ns, 0)
             begin = low_ns, low_ns + self._steps.longest_ns - 1
+            self._runs_since_before_ns = low_ns
             found.append(Process(begin, None, self._meetings.visible_phases()))
         for event in said:
             if found and found[-1].end_ns is None:
@@ -249,7 +252,8 @@ class TickOrders:
         ticks_ns = [tick.high_ns if latest else tick.low_ns for tick in cell]
         phase_ns = next((at_ns for at_ns in ticks_ns if at_ns >= 0), 0)
         cost_ns = steps.longest_ns - steps.shortest_ns if latest else 0
-        grid = Grid(phase_ns, cost_ns, steps.courses(cell, latest=latest))
+        courses = steps.courses(cell, latest=latest, before_ns=self._runs_since_before_ns)
+        grid = Grid(phase_ns, cost_ns, courses)
         renewed_ns = [
             sights[place].latest_ns(ticks_ns) if each.is_open else each.spans[0][0]
             for place, each in enumerate(self._renewals)
