@@ -8,7 +8,7 @@ in another, there is a lag in between with which it comes right after; the same 
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -139,9 +139,10 @@ class _Asked(NamedTuple):
 
 
 class _Replayed(msgspec.Struct, frozen=True):
-    """One replay, told by groups: the waits of each in order; when nodes were served; which of its rules it asked about."""
+    """One replay, told by groups: the waits of each in order; its tokens; when nodes were served; which of its rules it asked about."""
 
     rows: list[list[_Alike]]
+    tokens: Tokens
     services: tuple[int, ...]
     pass_inside_matters: bool
     late_view_matters: bool
@@ -220,7 +221,9 @@ def _replayed(
     ]
     matter = history.pass_inside_matters, history.late_view_matters
     several = bool(numbers)
-    return _Replayed(rows, services, *matter, of_several=several, operations=len(operations))
+    return _Replayed(
+        rows, tokens, services, *matter, of_several=several, operations=len(operations)
+    )
 
 
 def wait_windows(
@@ -253,7 +256,8 @@ def wait_windows(
             missed |= {OrderInLine.name}
             known.cut_short = True
             break
-        runs = [known.of(line, rules, order, groups, spread.gap_ns) for line, rules in replayed]
+        runs, partly = _replays_of(order, replayed, groups, spread, known)
+        missed |= partly
         services.update(run.services for run in runs)
         for group, places in enumerate(found):
             rows = [run.rows[group] for run in runs]
@@ -281,6 +285,45 @@ def wait_windows(
             # One list for all of them.
             waits.update(dict.fromkeys(group_names, merged))
     return waits
+
+
+def _replays_of(
+    order: Order,
+    replayed: Sequence[tuple[ZoneLine, LineRules]],
+    groups: Groups,
+    spread: Spread,
+    known: Replays,
+) -> tuple[list[_Replayed], frozenset[str]]:
+    """The replays of one order, and the names of unknowns that are not wholly explored in them."""
+    runs = [known.of(line, rules, order, groups, spread.gap_ns) for line, rules in replayed]
+    between = list(_between_lags(replayed, runs))
+    runs += [known.of(line, rules, order, groups, spread.gap_ns) for _, line, rules in between]
+    # Each pass has a lag of its own: several such views may waste tokens in one line.
+    several = len({number for number, _, _ in between}) > 1
+    return runs, frozenset({StaleView.name}) if several else frozenset()
+
+
+def _between_lags(
+    replayed: Sequence[tuple[ZoneLine, LineRules]], runs: Sequence[_Replayed]
+) -> Iterator[tuple[int, ZoneLine, LineRules]]:
+    """Rules with a lag at which a late view wastes a token that comes before it at less, and after it at more.
+
+    Each with the number of the view. No other replay has it.
+    """
+    together: dict[tuple[ZoneLine, bool], list[tuple[LineRules, Sequence[int]]]] = {}
+    for (line, rules), run in zip(replayed, runs, strict=True):
+        if rules.stale_lister:
+            own = rules, run.tokens.at_ns
+            together.setdefault((line, rules.spent_at_start), []).append(own)
+    for (line, _), several in together.items():
+        (quick, early_ns), (slow, late_ns) = several[0], several[-1]
+        for number, turn_ns in enumerate(line.unknown_after_ready_ns):
+            # A pass at the very instant of a tick may come before it.
+            first = bisect_left(late_ns, turn_ns + STALE_LISTER_NS)
+            for token in range(first, min(bisect_right(early_ns, turn_ns), len(late_ns))):
+                lags_ns = (slow.lag_ns - quick.lag_ns) * (turn_ns + 1 - early_ns[token])
+                lag_ns = quick.lag_ns - -lags_ns // (late_ns[token] - early_ns[token])
+                yield number, line, slow._replace(lag_ns=lag_ns)
 
 
 def _may_see_false(wait: WaitWindow, name: str, lines: Iterable[ZoneLine]) -> bool:

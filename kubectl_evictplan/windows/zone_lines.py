@@ -113,6 +113,12 @@ class ZoneLine:
         )
         return next(earlier, -1)
 
+    @cached_property
+    def unknown_after_ready_ns(self) -> list[int]:
+        """When ticks write Ready=Unknown of nodes that were ready or new, sorted: a late view shows them ready."""
+        turns = (turn for several in self._turns_unknown.values() for turn in several)
+        return sorted({at_ns for at_ns, was in turns if was in (TRUE, None)})
+
     def unknown_after_false(self, name: str) -> list[int]:
         """When ticks write Ready=Unknown of a node that posted Ready=False and fell silent."""
         return [at_ns for at_ns, was in self._turns_unknown.get(name, ()) if was == FALSE]

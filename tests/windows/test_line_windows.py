@@ -289,6 +289,32 @@ def test_each_late_view_may_waste_a_token_on_the_newest_whatever_the_names(
     assert latest == {first: 35, second: 35}
 
 
+@pytest.mark.parametrize(("tick", "latest"), [(25.1, 66), (25.0, 66), (25.4, 56)])
+def test_a_late_view_wastes_a_token_also_where_only_some_lags_of_passes_meet_it(
+    tick: float, latest: float
+) -> None:
+    # The third token is there at 25, or after three lags at 25.315; a late view ends 0.2 s after its tick.
+    waits = waits_of_late_views(tick)
+    assert round(waits["e"][0].spans[-1][1] / 1e9) == latest
+    assert not waits["e"][0].missed
+
+
+def test_several_late_views_that_only_some_lags_meet_are_told_as_not_wholly_explored() -> None:
+    waits = waits_of_late_views(25.1, 45.1)
+    assert waits["e"][0].missed == {"stale view"}
+
+
+def waits_of_late_views(*ticks: float) -> dict[str, list[WaitWindow]]:
+    """Four nodes wait from 5 s on, one more from each of these ticks, the first of them e."""
+    line = Line("1.34.4", stale_lister=True)
+    line.silent(5, "a", "b", "c", "d")
+    for name, tick in zip("ef", ticks, strict=False):
+        line.silent(tick, name)
+    told, late = ZoneLine(line.told), line.rules._replace(lag_ns=ns(LAG))
+    replayed = [(told, line.rules), (told, late)]
+    return wait_windows(replayed, LAGS_ONLY, 0, set(), Replays(Budget()))
+
+
 def test_a_stale_view_of_a_node_that_was_not_ready_before_is_told_as_not_wholly_explored() -> None:
     line = Line("1.34.4", stale_lister=True)
     line.status(5, "False", "a")
