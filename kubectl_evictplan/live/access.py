@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from kubectl_evictplan.apply.cluster import Access
-from kubectl_evictplan.live.transport import Answer, Transport, Unusable
+from kubectl_evictplan.live.answers import Answer, Unusable
+from kubectl_evictplan.live.transport import Transport
 
 _PATH = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
@@ -18,6 +19,9 @@ class _Status(msgspec.Struct, rename="camel", frozen=True):
 class _Review(msgspec.Struct, frozen=True):
     kind: str = ""
     status: _Status = _Status()
+
+
+_REVIEW = msgspec.json.Decoder(_Review)
 
 
 def is_allowed(transport: Transport, access: Access) -> bool | None:
@@ -46,11 +50,9 @@ def _decision(answer: Answer) -> bool | None:
     if answer.status not in (200, 201):
         return None
     try:
-        found = msgspec.json.decode(answer.body, type=_Review)
+        found = answer.decoded(_REVIEW)
     except msgspec.ValidationError:
         return None
-    except (msgspec.DecodeError, RecursionError):
-        raise Unusable("the answer is no valid JSON, or was cut") from None
     if found.kind != "SelfSubjectAccessReview":
         return None
     status = found.status

@@ -9,14 +9,14 @@ from __future__ import annotations
 import hashlib
 import ssl
 from collections.abc import Mapping
-from typing import TypeVar
 
 import msgspec
 
+from kubectl_evictplan.live.answers import Answer, Kind, Unusable
 from kubectl_evictplan.live.connecting import connected
 from kubectl_evictplan.live.flags import ConnectionFlags
 from kubectl_evictplan.live.server_version import server_version
-from kubectl_evictplan.live.transport import Answer, Transport, Unusable
+from kubectl_evictplan.live.transport import Transport
 from kubectl_evictplan.plans.document import ClusterIdentity
 from kubectl_evictplan.sources.control_plane import newest_version
 from kubectl_evictplan.world import World
@@ -58,7 +58,8 @@ class _Review(msgspec.Struct, frozen=True):
     status: _ReviewStatus = _ReviewStatus()
 
 
-_Kind = TypeVar("_Kind", _Objects, _Review)
+_OBJECTS = msgspec.json.Decoder(_Objects)
+_REVIEW = msgspec.json.Decoder(_Review)
 
 
 def cluster_identity(
@@ -89,7 +90,7 @@ def kube_system_uid(transport: Transport) -> str:
     """Ask for the UID of namespace kube-system; "" when it may not be read."""
 
     def decode(answer: Answer) -> str:
-        found = _decoded(answer, _Objects, "NamespaceList")
+        found = _decoded(answer, _OBJECTS, "NamespaceList")
         if found is None:
             return ""
         named = [one.metadata for one in found.items or () if one.metadata.name == "kube-system"]
@@ -117,7 +118,7 @@ def _user(transport: Transport) -> str:
     """
 
     def decode(answer: Answer) -> str:
-        found = _decoded(answer, _Review, "SelfSubjectReview")
+        found = _decoded(answer, _REVIEW, "SelfSubjectReview")
         return found.status.user_info.username if found else ""
 
     for version in _REVIEW_VERSIONS:
@@ -132,16 +133,10 @@ def _user(transport: Transport) -> str:
     return f"kubeconfig:{target.user_name}" if target.user_name else ""
 
 
-def _decoded(answer: Answer, kind: type[_Kind], name: str) -> _Kind | None:
+def _decoded(answer: Answer, decoder: msgspec.json.Decoder[Kind], name: str) -> Kind | None:
     """Return what was asked for; None where it may not be had or is not served."""
     if answer.status in (403, 404):
         return None
     if answer.status not in (200, 201):
         raise Unusable(f"answered {answer.status}")
-    try:
-        found = msgspec.json.decode(answer.body, type=kind)
-    except (msgspec.DecodeError, RecursionError):
-        raise Unusable("the answer is no valid JSON, or was cut") from None
-    if found.kind != name:
-        raise Unusable("this is no answer of an API server")
-    return found
+    return answer.decoded_as(name, decoder)

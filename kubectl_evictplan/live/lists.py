@@ -10,7 +10,6 @@ different moments.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -22,9 +21,10 @@ from kubectl_evictplan.errors import (
     Problem,
     UnreachableError,
 )
+from kubectl_evictplan.live.answers import Answer, status_of
 from kubectl_evictplan.live.problems import unreachable
 from kubectl_evictplan.live.resources import Resource
-from kubectl_evictplan.live.transport import Answer, Transport, Unusable
+from kubectl_evictplan.live.transport import Transport
 
 BEGINNINGS_MAX = 4
 OBJECTS_MAX = 300_000
@@ -63,12 +63,6 @@ class _List(msgspec.Struct, rename="camel"):
     items: list[msgspec.Raw] | msgspec.UnsetType | None = msgspec.UNSET
 
 
-class _Status(msgspec.Struct):
-    kind: str | None = None
-    message: str | None = None
-    reason: str | None = None
-
-
 class _Expired(Exception):
     """The server has forgotten what the continue token stands for."""
 
@@ -82,7 +76,6 @@ class _Refused(Exception):
 
 
 _LIST = msgspec.json.Decoder(_List)
-_STATUS = msgspec.json.Decoder(_Status)
 
 
 def read_list(
@@ -102,13 +95,11 @@ def read_list(
     Returns why there is none for what is forbidden or unknown to the server. Raises UnreachableError
     for answers that no API server gives, and InputError for lists beyond ``OBJECTS_MAX``.
     """
+    lists = _Lists(transport, resource, chunk_size, pages_max, field_selector, begin)
     refusal: _Refused | None = None
     for version in resource.versions:
-        path = resource.path(version, namespace)
         try:
-            return _read_whole(
-                transport, resource, path, version, chunk_size, pages_max, field_selector, begin
-            )
+            return lists.whole(resource.path(version, namespace), version)
         except _Refused as refused:
             refusal = refused
             if refused.status != 404:
@@ -119,119 +110,99 @@ def read_list(
     return Listed(not_evaluated=f"{reason}{said}", denied=refusal.status == 403)
 
 
-def _read_whole(
-    transport: Transport,
-    resource: Resource,
-    path: str,
-    version: str,
-    chunk_size: int,
-    pages_max: int,
-    field_selector: str,
-    begin: Callable[[], Callable[[Page], None]],
-) -> Listed:
-    for _ in range(BEGINNINGS_MAX):
+class _Lists(NamedTuple):
+    """What ``read_list`` was asked for, of whichever version of the API."""
+
+    transport: Transport
+    resource: Resource
+    chunk_size: int
+    pages_max: int
+    field_selector: str
+    begin: Callable[[], Callable[[Page], None]]
+
+    def whole(self, path: str, version: str) -> Listed:
+        """Read all of it; _Refused where that is not allowed or not served."""
+        for _ in range(BEGINNINGS_MAX):
+            try:
+                resource_version, count = self._pages(path, self.begin())
+            except _Expired:
+                continue
+            return Listed(resource_version, count, version)
+        message = f"GET {path}: the list expired {BEGINNINGS_MAX} times before its end"
+        correction = Correction((), ("--chunk-size", "5000"))
+        problem = Problem(message, location=self.transport.where(), correction=correction)
+        raise UnreachableError(problem)
+
+    def _pages(self, path: str, take: Callable[[Page], None]) -> tuple[str, int]:
+        query = {"limit": str(self.chunk_size)} if self.chunk_size else {}
+        if self.field_selector:
+            query["fieldSelector"] = self.field_selector
+        resource_version, count, pages = "", 0, 0
+        while True:
+            found = self._page(path, query)
+            assert found.metadata is not None
+            version = found.metadata.resource_version or ""
+            if resource_version and version != resource_version:
+                # Another server, or a proxy's memory: the pages are not of one moment.
+                raise _Expired
+            resource_version = version
+            items = found.items if isinstance(found.items, list) else []
+            count += len(items)
+            if count > OBJECTS_MAX:
+                raise self._too_many()
+            remaining = found.metadata.remaining_item_count or 0
+            take(Page(items, remaining, found.api_version or ""))
+            pages += 1
+            token = found.metadata.continue_
+            if not token or pages == self.pages_max:
+                return resource_version, count
+            if not items or token == query.get("continue"):
+                raise _Expired
+            query = {**query, "continue": token}
+
+    def _page(self, path: str, query: dict[str, str]) -> _List:
+        def decode(answer: Answer) -> _List:
+            if answer.status != 200:
+                raise self._refusal(answer, path, query)
+            return self._decoded(answer, path)
+
+        return self.transport.get(path, query, accept=self.resource.accept(), decode=decode)
+
+    def _decoded(self, answer: Answer, path: str) -> _List:
+        transport = self.transport
+        if not answer.is_json:
+            said = answer.headers.get("content-type", "") or "no content type"
+            said = f"{said[:40]}: {answer.beginning}"
+            raise transport.not_of_an_api_server(path, said)
         try:
-            resource_version, count = _read_pages(
-                transport, resource, path, chunk_size, pages_max, field_selector, begin()
-            )
-        except _Expired:
-            continue
-        return Listed(resource_version, count, version)
-    message = f"GET {path}: the list expired {BEGINNINGS_MAX} times before its end"
-    correction = Correction((), ("--chunk-size", "5000"))
-    problem = Problem(message, location=transport.where(), correction=correction)
-    raise UnreachableError(problem)
+            found = answer.decoded(_LIST)
+        except msgspec.ValidationError:
+            raise transport.not_of_an_api_server(path, answer.beginning) from None
+        if (
+            found.kind not in self.resource.list_kinds()
+            or found.metadata is None
+            or found.items is msgspec.UNSET
+            or not found.metadata.resource_version
+        ):
+            raise transport.not_of_an_api_server(path, answer.beginning)
+        return found
 
+    def _refusal(self, answer: Answer, path: str, query: dict[str, str]) -> Exception:
+        status, where = status_of(answer), self.transport.where()
+        # An HTML page of a proxy is not shown.
+        message = self.transport.explain(status.message if status.kind == "Status" else "")
+        if answer.status == _EXPIRED or ("continue" in query and answer.status == 400):
+            return _Expired()
+        if answer.status == 403 and "cannot impersonate" in message:
+            text = f"impersonation denied: {message}"
+            correction = Correction((), (), first="kubectl auth can-i impersonate users")
+            return ForbiddenError(Problem(text, location=where, correction=correction))
+        if answer.status in (403, 404):
+            return _Refused(answer.status, message)
+        said = f" ({message})" if message else ""
+        return unreachable(f"GET {path}: answered {answer.status}{said}", location=where)
 
-def _read_pages(
-    transport: Transport,
-    resource: Resource,
-    path: str,
-    chunk_size: int,
-    pages_max: int,
-    field_selector: str,
-    take: Callable[[Page], None],
-) -> tuple[str, int]:
-    query = {"limit": str(chunk_size)} if chunk_size else {}
-    if field_selector:
-        query["fieldSelector"] = field_selector
-    resource_version, count, pages = "", 0, 0
-    while True:
-        decode = partial(_decode, transport=transport, resource=resource, path=path, query=query)
-        found = transport.get(path, query, accept=resource.accept(), decode=decode)
-        assert found.metadata is not None
-        version = found.metadata.resource_version or ""
-        if resource_version and version != resource_version:
-            # Another server, or a proxy's memory: the pages are not of one moment.
-            raise _Expired
-        resource_version = version
-        items = found.items if isinstance(found.items, list) else []
-        count += len(items)
-        if count > OBJECTS_MAX:
-            message = f"{resource.plural}: more than {OBJECTS_MAX:,} objects"
-            correction = Correction((), ("-n", "NAMESPACE"), example=True)
-            raise InputError(Problem(message, location=transport.where(), correction=correction))
-        remaining = found.metadata.remaining_item_count or 0
-        take(Page(items, remaining, found.api_version or ""))
-        pages += 1
-        token = found.metadata.continue_
-        if not token or pages == pages_max:
-            return resource_version, count
-        if not items or token == query.get("continue"):
-            raise _Expired
-        query = {**query, "continue": token}
-
-
-def _decode(
-    answer: Answer, transport: Transport, resource: Resource, path: str, query: dict[str, str]
-) -> _List:
-    if answer.status != 200:
-        raise _refusal(answer, transport, path, query)
-    if not answer.is_json:
-        said = answer.headers.get("content-type", "") or "no content type"
-        raise _not_a_list(transport, path, f"{said[:40]}: {_beginning(answer)}")
-    try:
-        found = _LIST.decode(answer.body)
-    except msgspec.ValidationError:
-        raise _not_a_list(transport, path, _beginning(answer)) from None
-    except (msgspec.DecodeError, RecursionError):
-        raise Unusable("the answer is no valid JSON, or was cut") from None
-    if found.kind not in resource.list_kinds() or found.metadata is None:
-        raise _not_a_list(transport, path, _beginning(answer))
-    if found.items is msgspec.UNSET or not found.metadata.resource_version:
-        raise _not_a_list(transport, path, _beginning(answer))
-    return found
-
-
-def _refusal(answer: Answer, transport: Transport, path: str, query: dict[str, str]) -> Exception:
-    message = transport.explain(_message(answer))
-    if "continue" in query and answer.status in (400, _EXPIRED):
-        return _Expired()
-    if answer.status == _EXPIRED:
-        return _Expired()
-    if answer.status == 403 and "cannot impersonate" in message:
-        text = f"impersonation denied: {message}"
-        correction = Correction((), (), first="kubectl auth can-i impersonate users")
-        return ForbiddenError(Problem(text, location=transport.where(), correction=correction))
-    if answer.status in (403, 404):
-        return _Refused(answer.status, message)
-    said = f" ({message})" if message else ""
-    return unreachable(f"GET {path}: answered {answer.status}{said}", location=transport.where())
-
-
-def _message(answer: Answer) -> str:
-    """Return what a Status says; an HTML page of a proxy is not shown."""
-    try:
-        status = _STATUS.decode(answer.body)
-    except (msgspec.DecodeError, RecursionError):
-        return ""
-    return (status.message or "") if status.kind == "Status" else ""
-
-
-def _beginning(answer: Answer) -> str:
-    return answer.body[:80].decode("utf-8", "replace")
-
-
-def _not_a_list(transport: Transport, path: str, found: str) -> Exception:
-    message = f"GET {path}: this is no answer of an API server"
-    return unreachable(message, location=transport.where(), got=transport.explain(found))
+    def _too_many(self) -> InputError:
+        message = f"{self.resource.plural}: more than {OBJECTS_MAX:,} objects"
+        correction = Correction((), ("-n", "NAMESPACE"), example=True)
+        return InputError(Problem(message, location=self.transport.where(), correction=correction))

@@ -2,47 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from kubectl_evictplan.apply.cluster import LiveLease, LiveNode, SpecChange
 from kubectl_evictplan.kube.objects import Pod, Taint
 from kubectl_evictplan.kube.timestamps import parse_rfc3339_ns
+from kubectl_evictplan.live.answers import Answer
 from kubectl_evictplan.sources.assembly import Assembly
 from kubectl_evictplan.sources.diagnostics import Diagnostics, Document, Origin
 from kubectl_evictplan.sources.items import ItemReader
-
-
-class Status(msgspec.Struct, rename="camel", frozen=True):
-    """``metav1.Status``, as far as it is used; of other kinds nothing but the kind."""
-
-    kind: str = ""
-    status: str = ""
-    message: str = ""
-    reason: str = ""
-    details: Details | None = None
-
-    @property
-    def is_failure(self) -> bool:
-        """Whether it is a Status that says no."""
-        return self.kind == "Status" and self.status != "Success"
-
-
-class Cause(msgspec.Struct, frozen=True):
-    """``metav1.StatusCause``; its ``type`` is called reason on the wire."""
-
-    reason: str = ""
-    message: str = ""
-    field: str = ""
-
-
-class Details(msgspec.Struct, frozen=True):
-    """``metav1.StatusDetails``."""
-
-    name: str = ""
-    kind: str = ""
-    causes: tuple[Cause, ...] | None = None
 
 
 class _Entry(msgspec.Struct, rename="camel", frozen=True):
@@ -95,6 +65,9 @@ class _Lease(msgspec.Struct, frozen=True):
     spec: _LeaseSpec = _LeaseSpec()
 
 
+Found = TypeVar("Found", _Node, _Lease)
+
+
 class WrongObject(ValueError):
     """An answer that is not the object that was asked for."""
 
@@ -102,21 +75,12 @@ class WrongObject(ValueError):
 _WATCHED = ("taints", "unschedulable")
 _NODE = msgspec.json.Decoder(_Node)
 _LEASE = msgspec.json.Decoder(_Lease)
-_STATUS = msgspec.json.Decoder(Status)
+_ANY = msgspec.json.Decoder(msgspec.Raw)
 
 
-def status_of(body: bytes) -> Status:
-    """Return the Status that a body holds; an empty one for HTML, text and other objects."""
-    try:
-        return _STATUS.decode(body)
-    except (msgspec.DecodeError, RecursionError):
-        return Status()
-
-
-def node_of(body: bytes, name: str) -> LiveNode:
-    """Return the node of that name; WrongObject for everything else."""
-    found = _decoded(_NODE, body, "Node", name)
-    assert isinstance(found, _Node)
+def node_of(answer: Answer, name: str) -> LiveNode:
+    """Return the node of that name; Unusable when the answer was cut, WrongObject for everything else."""
+    found = _decoded(answer, _NODE, "Node", name)
     meta, taints = found.metadata, found.spec.taints or ()
     conditions = found.status.conditions or ()
     return LiveNode(
@@ -131,10 +95,9 @@ def node_of(body: bytes, name: str) -> LiveNode:
     )
 
 
-def lease_of(body: bytes, name: str) -> LiveLease:
-    """Return the Lease of that name; WrongObject for everything else."""
-    found = _decoded(_LEASE, body, "Lease", name)
-    assert isinstance(found, _Lease)
+def lease_of(answer: Answer, name: str) -> LiveLease:
+    """Return the Lease of that name; Unusable when the answer was cut, WrongObject for everything else."""
+    found = _decoded(answer, _LEASE, "Lease", name)
     meta, spec = found.metadata, found.spec
     return LiveLease(
         name=meta.name,
@@ -150,23 +113,23 @@ def lease_of(body: bytes, name: str) -> LiveLease:
     )
 
 
-def pod_of(body: bytes, namespace: str, name: str) -> Pod:
-    """Return the pod of that name, as a list of pods has it; WrongObject for everything else."""
+def pod_of(answer: Answer, namespace: str, name: str) -> Pod:
+    """Return the pod of that name, as a list of pods has it; Unusable when the answer was cut, WrongObject for everything else."""
     # What is no JSON at all was cut: that is not the reader's to judge.
-    msgspec.json.decode(body, type=msgspec.Raw)
+    body = answer.decoded(_ANY)
     assembly = Assembly(Diagnostics())
     origin = Origin(Document("pod"))
-    ItemReader(assembly).read_list([msgspec.Raw(body)], origin, "Pod", version="v1")
+    ItemReader(assembly).read_list([body], origin, "Pod", version="v1")
     pod = assembly.stored["Pod"].get((namespace, name))
     if not isinstance(pod, Pod) or not pod.uid:
         raise WrongObject
     return pod
 
 
-def _decoded(decoder: msgspec.json.Decoder[Any], body: bytes, kind: str, name: str) -> Any:
+def _decoded(answer: Answer, decoder: msgspec.json.Decoder[Found], kind: str, name: str) -> Found:
     try:
-        found = decoder.decode(body)
-    except (msgspec.ValidationError, RecursionError):
+        found = answer.decoded(decoder)
+    except msgspec.ValidationError:
         raise WrongObject from None
     meta = found.metadata
     if found.kind != kind or meta.name != name or not (meta.uid and meta.resource_version):

@@ -28,6 +28,7 @@ from kubectl_evictplan.errors import AccessError, InputError, UnreachableError
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.live.access import is_allowed
+from kubectl_evictplan.live.answers import Answer, status_of
 from kubectl_evictplan.live.connecting import connected
 from kubectl_evictplan.live.counts import not_ready_nodes, workload_counts
 from kubectl_evictplan.live.flags import REQUEST_TIMEOUT_DEFAULT_NS, ConnectionFlags
@@ -37,13 +38,12 @@ from kubectl_evictplan.live.live_objects import (
     lease_of,
     node_of,
     pod_of,
-    status_of,
 )
 from kubectl_evictplan.live.mutation_requests import LEASES, Wire
 from kubectl_evictplan.live.pods_of_node import pods_of_node
 from kubectl_evictplan.live.problems import forbidden, unreachable
 from kubectl_evictplan.live.replies import reply_to
-from kubectl_evictplan.live.transport import Answer, Sent, Transport, Unusable
+from kubectl_evictplan.live.transport import Sent, Transport
 from kubectl_evictplan.plans.document import ClusterIdentity
 from kubectl_evictplan.world import World
 
@@ -82,7 +82,7 @@ class LiveCluster:
 
     def now_ns(self) -> int:
         """Return the server's time."""
-        return self._world.wall_ns() + self._transport.clock.offset_ns()
+        return self._transport.server_now_ns()
 
     def identity(self) -> ClusterIdentity:
         """Return which cluster this is and who asks."""
@@ -93,12 +93,12 @@ class LiveCluster:
     def get_node(self, name: str, *, fresh: bool = False) -> LiveNode | None:
         """Read one node; ``fresh`` over a new connection."""
         path = f"/api/v1/nodes/{quote(name, safe='')}"
-        return self._get(path, name, lambda body: node_of(body, name), fresh=fresh)
+        return self._get(path, name, lambda answer: node_of(answer, name), fresh=fresh)
 
     def get_pod(self, namespace: str, name: str, *, fresh: bool = False) -> Pod | None:
         """Read one pod."""
         path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}"
-        return self._get(path, name, lambda body: pod_of(body, namespace, name), fresh=fresh)
+        return self._get(path, name, lambda answer: pod_of(answer, namespace, name), fresh=fresh)
 
     def list_pods(self, node: str) -> tuple[Pod, ...]:
         """Read all pods of a node."""
@@ -117,7 +117,7 @@ class LiveCluster:
     def get_lease(self, namespace: str, name: str) -> LiveLease | None:
         """Read a Lease."""
         path = f"{LEASES.format(namespace=quote(namespace, safe=''))}/{quote(name, safe='')}"
-        return self._get(path, name, lambda body: lease_of(body, name))
+        return self._get(path, name, lambda answer: lease_of(answer, name))
 
     def may(self, access: Access) -> bool | None:
         """Tell whether that is allowed; None when the server does not say."""
@@ -243,7 +243,7 @@ class LiveCluster:
         return self._eviction_version or "v1"
 
     def _get(
-        self, path: str, name: str, decode: Callable[[bytes], Found], *, fresh: bool = False
+        self, path: str, name: str, decode: Callable[[Answer], Found], *, fresh: bool = False
     ) -> Found | None:
         transport = self._transport
         if fresh:
@@ -264,21 +264,17 @@ class LiveCluster:
             raise UnreachableError(error.problems) from None
 
     def _found(
-        self, answer: Answer, path: str, name: str, decode: Callable[[bytes], Found]
+        self, answer: Answer, path: str, name: str, decode: Callable[[Answer], Found]
     ) -> Found | None:
         where = self._transport.where()
         if answer.status == 200:
             try:
                 if not answer.is_json:
                     raise WrongObject
-                return decode(answer.body)
+                return decode(answer)
             except WrongObject:
-                message = f"GET {path}: this is no answer of an API server"
-                got = self._transport.explain(answer.body[:80].decode("utf-8", "replace"))
-                raise unreachable(message, location=where, got=got) from None
-            except msgspec.DecodeError:
-                raise Unusable("the answer is no valid JSON, or was cut") from None
-        status = status_of(answer.body)
+                raise self._transport.not_of_an_api_server(path, answer.beginning) from None
+        status = status_of(answer)
         is_about_it = status.details is not None and status.details.name == name
         if answer.status == 404 and status.reason == "NotFound" and is_about_it:
             return None
@@ -299,16 +295,14 @@ class _Resources(msgspec.Struct, frozen=True):
     resources: tuple[_Resource, ...] | None = None
 
 
+_RESOURCES = msgspec.json.Decoder(_Resources)
+
+
 def _eviction_version(answer: Answer) -> str | None:
     """Return the version; "" where nobody tells, None where there are no evictions."""
     if answer.status != 200:
         return ""
-    try:
-        found = msgspec.json.decode(answer.body, type=_Resources)
-    except (msgspec.DecodeError, RecursionError):
-        raise Unusable("the answer is no valid JSON, or was cut") from None
-    if found.kind != "APIResourceList":
-        raise Unusable("this is no answer of an API server")
+    found = answer.decoded_as("APIResourceList", _RESOURCES)
     versions = (one.version for one in found.resources or () if one.name == "pods/eviction")
     return next(versions, None)
 

@@ -21,11 +21,12 @@ from kubectl_evictplan.kube.sightings import (
     SeenEvent,
     SeenPod,
 )
+from kubectl_evictplan.live.answers import Answer, Unusable
 from kubectl_evictplan.live.flags import ConnectionFlags
 from kubectl_evictplan.live.lists import Listed, Page, read_list
 from kubectl_evictplan.live.problems import unreachable
 from kubectl_evictplan.live.resources import EVENTS, NODES, PODS, Resource
-from kubectl_evictplan.live.transport import Answer, Transport, Unusable
+from kubectl_evictplan.live.transport import Transport
 from kubectl_evictplan.plans.sightings import Change, Cover, Look
 from kubectl_evictplan.sources.sightings import (
     Identity,
@@ -115,7 +116,7 @@ class Observer:
 
     def now_ns(self) -> int:
         """Return the server's time."""
-        return self._world.wall_ns() + self._transport.clock.offset_ns()
+        return self._transport.server_now_ns()
 
     def look(self) -> Look:
         """List pods and nodes; a watch goes on from here."""

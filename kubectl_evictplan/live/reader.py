@@ -173,7 +173,7 @@ class _Reader:
     def read_leases(self) -> tuple[dict[str, Lease], int]:
         """Return the leases of nodes; see ``read_leases``."""
         self._read_kind(LEASES)
-        at_ns = self._world.wall_ns() + self._transport.clock.offset_ns()
+        at_ns = self._transport.server_now_ns()
         (record,) = self._records
         if record.not_evaluated:
             problem = Problem(record.not_evaluated, location=self._transport.where())
@@ -227,7 +227,7 @@ class _Reader:
         else:
             self._assembly.absorb(scratch[0])
             self._assembly.kinds_seen.add(resource.kind)
-        read_at_ns = self._world.wall_ns() + self._transport.clock.offset_ns()
+        read_at_ns = self._transport.server_now_ns()
         self._records.append(
             ListRecord(
                 resource.kind,

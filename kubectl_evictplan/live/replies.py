@@ -14,15 +14,15 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from kubectl_evictplan.apply.cluster import LiveLease, LiveNode, Outcome, Reply, Request
-from kubectl_evictplan.live.live_objects import (
+from kubectl_evictplan.live.answers import (
+    Answer,
     Cause,
     Status,
-    WrongObject,
-    lease_of,
-    node_of,
+    Unusable,
+    retry_after_seconds,
     status_of,
 )
-from kubectl_evictplan.live.transport import Answer, retry_after_seconds
+from kubectl_evictplan.live.live_objects import WrongObject, lease_of, node_of
 
 _CAUSES_MAX = 20
 
@@ -89,7 +89,7 @@ def reply_to(request: Request, answer: Answer, explain: Callable[[str], str]) ->
     )
     if 200 <= answer.status < 300:
         return _success(request, answer, said)
-    status = status_of(answer.body)
+    status = status_of(answer)
     if not status.is_failure:
         status = Status(message=_beyond_the_server(answer))
     name = object_name(request)
@@ -120,12 +120,12 @@ def _success(request: Request, answer: Answer, said: Reply) -> Reply:
         if wanted.get("kind") == "Eviction":
             return _evicted(answer, name, said)
         if wanted.get("kind") == "Lease":
-            lease = lease_of(answer.body, name)
+            lease = lease_of(answer, name)
             outcome = Outcome.APPLIED if _is_held(lease, wanted["spec"]) else Outcome.CHANGED
             version = lease.resource_version
             return replace(said, outcome=outcome, resource_version=version, lease=lease)
-        node = node_of(answer.body, name)
-    except (WrongObject, msgspec.DecodeError):
+        node = node_of(answer, name)
+    except (WrongObject, Unusable, msgspec.ValidationError):
         message = "the answer is not the object that was asked for"
         return replace(said, message=message)
     outcome = Outcome.APPLIED if _is_as_wanted(node, wanted["spec"]) else Outcome.CHANGED
@@ -134,10 +134,10 @@ def _success(request: Request, answer: Answer, said: Reply) -> Reply:
 
 def _evicted(answer: Answer, name: str, said: Reply) -> Reply:
     """Read the Status of a success; the API's description promises the Eviction itself instead."""
-    status = status_of(answer.body)
+    status = status_of(answer)
     if status.kind == "Status" and status.status == "Success":
         return msgspec.structs.replace(said, outcome=Outcome.APPLIED)
-    found = msgspec.json.decode(answer.body, type=_Named)
+    found = answer.decoded(_NAMED)
     if found.kind != "Eviction" or found.metadata.name != name:
         raise WrongObject
     return msgspec.structs.replace(said, outcome=Outcome.APPLIED)
@@ -150,6 +150,9 @@ class _Meta(msgspec.Struct, frozen=True):
 class _Named(msgspec.Struct, frozen=True):
     kind: str = ""
     metadata: _Meta = _Meta()
+
+
+_NAMED = msgspec.json.Decoder(_Named)
 
 
 def _is_as_wanted(node: LiveNode, spec: dict[str, Any]) -> bool:

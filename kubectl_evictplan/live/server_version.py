@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from kubectl_evictplan.live.transport import Answer, Transport
+from kubectl_evictplan.live.answers import Answer
+from kubectl_evictplan.live.transport import Transport
 
 _VERSION_TEXT_MAX = 60
 

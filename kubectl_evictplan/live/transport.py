@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 from kubectl_evictplan import __version__
@@ -23,7 +23,9 @@ from kubectl_evictplan.errors import (
     UnreachableError,
 )
 from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.live.answers import Answer, Decoded, Unusable, retry_after_seconds
 from kubectl_evictplan.live.credentials import Credentials
+from kubectl_evictplan.live.failures import Failed, Silent, failure_of
 from kubectl_evictplan.live.kubeconfig import Target
 from kubectl_evictplan.live.pools import Written, open_pool
 from kubectl_evictplan.live.problems import (
@@ -58,21 +60,6 @@ _REPEATED = frozenset({408, 429, 500, 502, 503, 504})
 _AWAY = frozenset({502, 503, 504})
 _NO_RIGHT = frozenset({401, 403})
 
-Decoded = TypeVar("Decoded")
-
-
-class Answer(NamedTuple):
-    """A whole answer; names of ``headers`` are in lower case."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-    @property
-    def is_json(self) -> bool:
-        """Whether it says to be JSON."""
-        return "json" in self.headers.get("content-type", "").lower()
-
 
 class Sent(NamedTuple):
     """What became of a request that was sent once.
@@ -85,22 +72,6 @@ class Sent(NamedTuple):
     written: bool
     failure: str = ""
     status: int = 0
-
-
-class Unusable(Exception):
-    """An answer that looks cut or garbled: worth another attempt."""
-
-
-class _Failed(Exception):
-    """One attempt that failed; ``retry_after_seconds`` when the server said when to come again."""
-
-    def __init__(self, message: str, retry_after_seconds: float | None = None) -> None:
-        super().__init__(message)
-        self.retry_after_seconds = retry_after_seconds
-
-
-class _Silent(_Failed):
-    """Nothing came for as long as was waited."""
 
 
 class _Body:
@@ -119,16 +90,16 @@ class _Body:
             try:
                 self._append(inflate.decompress(chunk, _CHUNK_BYTES))
             except zlib.error:
-                raise _Failed("the answer is damaged (gzip)") from None
+                raise Failed("the answer is damaged (gzip)") from None
             chunk = inflate.unconsumed_tail
 
     def whole(self) -> bytes:
-        """Return everything; _Failed when the end is missing."""
+        """Return everything; Failed when the end is missing."""
         inflate = self._inflate
         while inflate is not None and not inflate.eof:
             rest = inflate.decompress(b"", _CHUNK_BYTES)
             if not rest:
-                raise _Failed("the answer was cut")
+                raise Failed("the answer was cut")
             self._append(rest)
         return bytes(self._bytes)
 
@@ -231,11 +202,11 @@ class Transport:
                     self.login()
                     continue
                 if answer.status in _NO_RIGHT and self.is_newborn:
-                    raise _Failed(f"answered {answer.status}, by a server that has just started")
+                    raise Failed(f"answered {answer.status}, by a server that has just started")
                 if answer.status == 401:
                     raise self._unauthorized(asked)
                 return decode(answer)
-            except (_Failed, Unusable) as failed:
+            except (Failed, Unusable) as failed:
                 self._pause(asked, attempt, failed)
 
     def send(
@@ -257,7 +228,7 @@ class Transport:
         self._begin_mutation(seconds_max)
         try:
             answer = self._exchange(method, path, headers, body)
-        except (_Failed, ProblemsError) as failed:
+        except (Failed, ProblemsError) as failed:
             is_written = self._written.requests > before
             self.reconnect()
             return Sent(None, is_written, self.explain(_words(failed)), self._last_status)
@@ -276,9 +247,18 @@ class Transport:
         """Return what a server said, fit to be shown."""
         return bounded(masked(message, self._credentials.secrets))
 
+    def not_of_an_api_server(self, path: str, said: str) -> UnreachableError:
+        """Return the error for an answer to a GET that no API server gives."""
+        message = f"GET {path}: this is no answer of an API server"
+        return unreachable(message, location=self.where(), got=self.explain(said))
+
     def where(self) -> str:
         """Return the server and the context, for messages."""
         return self.target.named() if self.target.server else self.server
+
+    def server_now_ns(self) -> int:
+        """What the server's clock says now, as nearly as is known."""
+        return self._world.wall_ns() + self.clock.offset_ns()
 
     def login(self) -> None:
         """Log in (anew); raises AccessError or InputError when that is not possible."""
@@ -304,7 +284,7 @@ class Transport:
         return headers
 
     def _ask(self, path: str, accept: str, review: bytes | None) -> Answer:
-        """Return one answer; _Failed when there is none that could be the last word."""
+        """Return one answer; Failed when there is none that could be the last word."""
         headers = self._headers(accept)
         if review is not None:
             headers["Content-Type"] = "application/json"
@@ -314,13 +294,13 @@ class Transport:
             raise self._redirected(answer.headers)
         if answer.status in _REPEATED:
             message = f"answered {answer.status} {_reason(answer.status)}".rstrip()
-            raise _Failed(message, retry_after_seconds(answer))
+            raise Failed(message, retry_after_seconds(answer))
         return answer
 
     def _exchange(
         self, method: str, path: str, headers: Any, body: bytes | None, silence: float | None = None
     ) -> Answer:
-        """Send one request; return whatever answer comes whole. _Failed when none does.
+        """Send one request; return whatever answer comes whole. Failed when none does.
 
         Notes when the server was away: no connection or a lost one, also between two requests.
         """
@@ -351,7 +331,7 @@ class Transport:
             received = self._body(response, found, deadline)
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
             self._note_away()
-            raise self._transport_problem(error) from None
+            raise failure_of(error, self.where()) from None
         finally:
             if response is not None:
                 response.release_conn() if response.closed else response.close()
@@ -375,12 +355,12 @@ class Transport:
     ) -> bytes:
         encoding = headers.get("content-encoding", "").lower()
         if encoding not in ("", "identity", "gzip"):
-            raise _Failed(f"answered in an encoding that was not asked for ({encoding[:20]})")
+            raise Failed(f"answered in an encoding that was not asked for ({encoding[:20]})")
         body = _Body(is_gzip=encoding == "gzip")
         received = 0
         while True:
             if deadline is not None and self._world.monotonic() >= deadline:
-                raise _Failed("the answer took too long")
+                raise Failed("the answer took too long")
             chunk = response.read1(_CHUNK_BYTES, decode_content=False)
             if not chunk:
                 break
@@ -388,7 +368,7 @@ class Transport:
             body.add(chunk)
         promised = headers.get("content-length", "")
         if promised.isdecimal() and received != int(promised):
-            raise _Failed("the answer was cut")
+            raise Failed("the answer was cut")
         return body.whole()
 
     def _pause(self, request: str, attempt: int, failed: Exception) -> None:
@@ -400,7 +380,7 @@ class Transport:
             raise self._gone(request, message)
         growing = min(PAUSE_SECONDS_MAX, PAUSE_SECONDS_FIRST * 2 ** (attempt - 1))
         pause = growing * world.chance() if asked is None else asked + world.chance()
-        if isinstance(failed, _Silent) and self._silence_seconds_max is not None:
+        if isinstance(failed, Silent) and self._silence_seconds_max is not None:
             raise self._gone(request, str(failed))
         if attempt >= ATTEMPTS_MAX:
             raise self._gone(request, f"{failed} ({attempt} attempts)")
@@ -416,36 +396,6 @@ class Transport:
         look = Correction((), (), first=LOOK_AT_CLUSTER)
         problem = Problem(f"{request}: {message}", location=self.where(), correction=look)
         return NoAnswerError(problem)
-
-    def _transport_problem(self, error: Exception) -> Exception:
-        """Return what a failure of urllib3 means: most are worth another attempt."""
-        import ssl
-
-        import urllib3.exceptions as wrong
-
-        cause: BaseException | None = error
-        while cause is not None:
-            if isinstance(cause, ssl.SSLCertVerificationError):
-                message = f"the server's certificate is not trusted: {cause.verify_message}"
-                return unreachable(message, location=self.where())
-            if isinstance(cause, ssl.SSLError) and "alert" in str(cause).lower():
-                message = f"the server ends the TLS handshake ({cause.reason or 'alert'})"
-                return _Failed(message.lower())
-            # urllib3 hands on what happened as an argument, a reason or a cause.
-            within = [*cause.args, getattr(cause, "reason", None), cause.__cause__]
-            cause = next((one for one in within if isinstance(one, BaseException)), None)
-        if isinstance(error, wrong.ConnectTimeoutError | wrong.NewConnectionError):
-            kind = _Silent if isinstance(error.__cause__, TimeoutError) else _Failed
-            return kind(_connect_words(error))
-        if isinstance(error, wrong.ReadTimeoutError):
-            return _Silent("no answer in time")
-        if isinstance(error, wrong.ProxyError):
-            return _Failed("the proxy gives no connection")
-        if isinstance(error, wrong.SSLError):
-            return _Failed("no TLS connection")
-        if isinstance(error, wrong.LocationValueError | wrong.URLSchemeUnknown):
-            return unreachable("the server's address is none", location=self.where())
-        return _Failed("the connection broke off")
 
     def _redirected(self, headers: Mapping[str, str]) -> UnreachableError:
         place = urlsplit(headers.get("location", ""))
@@ -471,12 +421,6 @@ def _too_large() -> InputError:
     return InputError(Problem(message, location="--chunk-size", correction=correction))
 
 
-def retry_after_seconds(answer: Answer) -> float | None:
-    """Return the seconds to wait; the header's other form, a date, is not used by API servers."""
-    text = answer.headers.get("retry-after", "").strip()
-    return float(text[:9]) if text.isascii() and text.isdecimal() else None
-
-
 def _reason(status: int) -> str:
     from http import HTTPStatus
 
@@ -484,15 +428,3 @@ def _reason(status: int) -> str:
         return HTTPStatus(status).phrase
     except ValueError:
         return ""
-
-
-def _connect_words(error: Exception) -> str:
-    import errno
-    import socket
-
-    cause = error.__cause__
-    if isinstance(cause, socket.gaierror):
-        return "its name is not known"
-    if isinstance(cause, OSError) and cause.errno == errno.ECONNREFUSED:
-        return "connection refused"
-    return "no connection"

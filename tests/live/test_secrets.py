@@ -311,7 +311,7 @@ def test_no_bug_tells_one(
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError(f"unexpected header Bearer {token}")
 
-    monkeypatch.setattr(lists, "_read_whole", broken)
+    monkeypatch.setattr(lists._Lists, "whole", broken)
 
     answer = ask(*WHAT_IF, "--debug", "-s", planted.url, f"--token={token}")
 
