@@ -21,7 +21,6 @@ PODS_PER_NODE = 30
 ZONES = ("eu-1a", "eu-1b", "eu-1c")
 # 1,700 of 5,000 nodes live in the first zone; the others share the rest.
 FIRST_ZONE_SHARE = 0.34
-TAKEN = "2026-11-20T22:00:00Z"
 CREATED = "2026-10-01T08:00:00Z"
 ARCHETYPES = ("web", "api", "cache", "worker", "agent", "batch", "gateway")
 

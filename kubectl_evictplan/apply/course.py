@@ -34,7 +34,6 @@ from kubectl_evictplan.plans.document import (
 )
 
 READY_POLL_SECONDS = 5.0
-STALE_READS_MAX = 3
 
 
 @dataclass(slots=True)

@@ -58,24 +58,15 @@ PRESETS: tuple[Preset, ...] = (
 )
 
 
-class Published(msgspec.Struct, frozen=True):
-    """How much a provider publishes of the flags that are not in ``PRESETS``."""
-
-    # What remains is the release's default, unless somebody who runs the cluster set it.
-    all_known: bool
-    says: str
-
-
-PUBLISHED: dict[str, Published] = {
-    EKS: Published(False, "no public page of EKS tells these"),
-    GKE: Published(False, "no public page of GKE tells them"),
-    AKS: Published(False, "no public page of AKS tells them"),
-    OPENSHIFT: Published(True, f"OpenShift's defaults are public ({_OPENSHIFT})"),
-    GARDENER: Published(
-        False, "a Gardener shoot's flags are in its Shoot, which is not in the cluster"
-    ),
-    K3S: Published(True, f"k3s sets none of them itself ({_K3S})"),
-    RKE2: Published(True, f"RKE2 sets none of them itself ({_K3S})"),
+# How much a provider publishes of the flags that are not in ``PRESETS``.
+PUBLISHED: dict[str, str] = {
+    EKS: "no public page of EKS tells these",
+    GKE: "no public page of GKE tells them",
+    AKS: "no public page of AKS tells them",
+    OPENSHIFT: f"OpenShift's defaults are public ({_OPENSHIFT})",
+    GARDENER: "a Gardener shoot's flags are in its Shoot, which is not in the cluster",
+    K3S: f"k3s sets none of them itself ({_K3S})",
+    RKE2: f"RKE2 sets none of them itself ({_K3S})",
 }
 
 

@@ -155,11 +155,6 @@ class Evictions(Rows[Eviction]):
             by_offset.setdefault(group.shared.offset_seconds, []).append(group)
         return [one for offset in sorted(by_offset) for one in _by_name(by_offset[offset])]
 
-    @cached_property
-    def unnamed(self) -> Sequence[Eviction]:
-        """For each row what its group shares, in no order: enough for whoever reads no names, and nothing is made."""
-        return [group.shared for group in self.groups for _ in group.pods]
-
     def on_nodes(self, names: Container[str]) -> Evictions:
         """Those of pods of these nodes."""
         if not self.grouped:

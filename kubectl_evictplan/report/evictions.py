@@ -248,7 +248,7 @@ _LEAVE_OUT = {"NODES": 1, "STUCK": 2, "POSSIBLY": 3}
 def grouped(prediction: Prediction, by: str) -> dict[_Key, list[Eviction]]:
     """Return the evictions by the texts of the key columns of ``by``, the most pods first.
 
-    Where no pod goes twice they are without names (``Evictions.unnamed``): nobody has to make them.
+    Where no pod goes twice each is what its group shares, without names: no row has to be made.
     """
     members: dict[_Key, list[Eviction]] = {}
     for key, entries in _keyed(prediction, by):

@@ -31,7 +31,6 @@ from kubectl_evictplan.report.blocks import (
 )
 
 _NOTHING = "none"
-_LOUD = ("critical", "high")
 _TONES: dict[str, Tone] = {"critical": "loud", "high": "certain", "medium": "possible"}
 
 

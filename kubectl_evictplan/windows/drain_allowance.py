@@ -131,10 +131,6 @@ def gives_up(allowance: Allowance, found: Sequence[NthEviction], timeout_ns: int
     return max(timeout_ns, tries.start(first)[0]), tries.start(last)[1]
 
 
-def _some(first: int, last: int) -> Sequence[int]:
-    return range(first, last + 1) if last - first <= _TRIES_MAX else (first, last)
-
-
 class _Tries:
     """The tries of whoever is still waiting for the n-th eviction."""
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 from apply.crashing_files import CrashingFiles, Killed, Killer
 from apply.runs import JOURNAL, Bench
@@ -110,11 +110,3 @@ def go_on(bench: Bench) -> RunResult:
     """Do what an operator does after a crash: resume, or apply when nothing was begun."""
     begun = JOURNAL in bench.files.stored and b"\n" in bench.files.read(JOURNAL)
     return bench.resume() if begun else bench.apply()
-
-
-def requests_by_pod(cluster: SimulatedCluster) -> Iterator[tuple[str, Any]]:
-    """Yield the path and the UID of every eviction that arrived."""
-    for request in cluster.mutations:
-        if request.method == "POST":
-            body = json.loads(request.body)
-            yield request.path, body["deleteOptions"]["preconditions"]["uid"]

@@ -162,7 +162,7 @@ def flags_assumed(context: WarningContext) -> Statements:
     if assumed:
         values = ", ".join(f"--{name}={configuration.texts.get(name, '')}" for name in assumed)
         published = PUBLISHED.get(control_plane.provider)
-        says = f" ({published.says})" if published is not None else ""
+        says = f" ({published})" if published else ""
         yield Statement(
             f"the flags of kube-controller-manager are not in the input{says}; the release's defaults "
             f"are used, such as {values}; see --controller-flag",
