@@ -10,6 +10,10 @@ import msgspec
 
 from kubectl_evictplan.engine.drain_timing import DrainTiming
 from kubectl_evictplan.engine.event_queue import Course, LoopGrid
+from kubectl_evictplan.kube.durations import SECOND_NS
+
+# A new kube-controller-manager has filled its informers, and its first monitor tick comes, within that.
+INFORMERS_FILLED_MAX_NS = 5 * SECOND_NS
 
 
 class Timing(msgspec.Struct, frozen=True):

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns
+from kubectl_evictplan.engine.timing import INFORMERS_FILLED_MAX_NS
 from kubectl_evictplan.impact.stretches import FOREVER_NS, NEVER, Absence, Between, exactly
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot
@@ -25,8 +26,6 @@ from kubectl_evictplan.windows import outcome
 REACTION_MAX_NS = SECOND_NS // 2
 # A kubelet compares what it knows of its pods with the API that often (``syncPeriod`` of its status manager).
 STATUS_SYNC_NS = 10 * SECOND_NS
-# A new kube-controller-manager has filled its informers within that.
-_SYNC_MAX_NS = 5 * SECOND_NS
 
 
 class Silence(NamedTuple):
@@ -188,7 +187,7 @@ def frozen_stretches(scenario: Scenario) -> tuple[Frozen, ...]:
         if event.manager_up is False and not open_:
             found.append(Frozen(event.at_ns, NEVER))
         elif event.manager_up and open_:
-            until = Between(event.at_ns, event.latest_ns).later(0, _SYNC_MAX_NS)
+            until = Between(event.at_ns, event.latest_ns).later(0, INFORMERS_FILLED_MAX_NS)
             found[-1] = found[-1]._replace(until=until)
     return tuple(found)
 

@@ -18,6 +18,7 @@ from kubectl_evictplan.kube.infrastructure import (
     PersistentVolumeClaim,
 )
 from kubectl_evictplan.kube.objects import Pod
+from kubectl_evictplan.kube.topology import HOSTNAME
 
 # ``maxWaitForUnmountDuration`` of the attach-detach controller.
 FORCE_DETACH_NS = 6 * MINUTE_NS
@@ -26,7 +27,6 @@ DETACH_MAX_NS = 30 * SECOND_NS
 SHARED_MODES = frozenset({"ReadWriteMany", "ReadOnlyMany"})
 # Of these the node has them attached.
 _ATTACHED = frozenset({"force-detach", "detach", "held"})
-_HOST_LABEL = "kubernetes.io/hostname"
 
 FORCE_DETACH, DETACH, NEVER_MOVES, LEFT_BEHIND, HELD, STILL_USED, DELETED, SHARED, UNKNOWN = (
     "force-detach",
@@ -161,7 +161,7 @@ def never_moves(volume: PersistentVolume) -> bool:
     terms = volume.node_affinity
     return bool(terms) and all(
         any(
-            key == _HOST_LABEL and operator == "In" and len(values) == 1
+            key == HOSTNAME and operator == "In" and len(values) == 1
             for key, operator, values in term
         )
         for term in terms

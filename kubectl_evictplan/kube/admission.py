@@ -10,7 +10,15 @@ from __future__ import annotations
 import msgspec
 
 from kubectl_evictplan.kube.objects import NO_EXECUTE, NO_SCHEDULE, Toleration
-from kubectl_evictplan.kube.taints import NOT_READY, UNREACHABLE, UNSCHEDULABLE
+from kubectl_evictplan.kube.taints import (
+    DISK_PRESSURE,
+    MEMORY_PRESSURE,
+    NETWORK_UNAVAILABLE,
+    NOT_READY,
+    PID_PRESSURE,
+    UNREACHABLE,
+    UNSCHEDULABLE,
+)
 from kubectl_evictplan.kube.validation import parse_int64
 
 NOT_READY_SECONDS_FLAG = "default-not-ready-toleration-seconds"
@@ -22,12 +30,12 @@ _DAEMON_SET_TOLERATIONS = tuple(
     for key, effect in (
         (NOT_READY, NO_EXECUTE),
         (UNREACHABLE, NO_EXECUTE),
-        ("node.kubernetes.io/disk-pressure", NO_SCHEDULE),
-        ("node.kubernetes.io/memory-pressure", NO_SCHEDULE),
-        ("node.kubernetes.io/pid-pressure", NO_SCHEDULE),
+        (DISK_PRESSURE, NO_SCHEDULE),
+        (MEMORY_PRESSURE, NO_SCHEDULE),
+        (PID_PRESSURE, NO_SCHEDULE),
         (UNSCHEDULABLE, NO_SCHEDULE),
         # Only of pods in the network of their host.
-        ("node.kubernetes.io/network-unavailable", NO_SCHEDULE),
+        (NETWORK_UNAVAILABLE, NO_SCHEDULE),
     )
 )
 _STATIC_POD_TOLERATION = Toleration("", "Exists", "", NO_EXECUTE)

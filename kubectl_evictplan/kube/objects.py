@@ -20,6 +20,8 @@ from kubectl_evictplan.kube.pod_requests import ContainerRequests, Resized
 Count = Annotated[int, msgspec.Meta(ge=0)]
 PositiveCount = Annotated[int, msgspec.Meta(ge=1)]
 
+# ``metav1.NamespaceSystem``.
+NAMESPACE_SYSTEM = "kube-system"
 # The type of the condition that says whether a node is ready.
 READY = "Ready"
 NO_EXECUTE = "NoExecute"

@@ -16,11 +16,17 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS
-from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, Revisions, Workload
+from kubectl_evictplan.kube.objects import (
+    NAMESPACE_SYSTEM,
+    ClusterSnapshot,
+    Pod,
+    Revisions,
+    Workload,
+)
 
 TERMINATING = "Terminating"
 # The API server lets nobody delete them (admission plugin NamespaceLifecycle).
-_NEVER_DELETED = frozenset({"default", "kube-public", "kube-system"})
+_NEVER_DELETED = frozenset({"default", "kube-public", NAMESPACE_SYSTEM})
 
 
 class MakesNone(Enum):

@@ -11,14 +11,20 @@ NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+MEMORY_PRESSURE = "node.kubernetes.io/memory-pressure"
+DISK_PRESSURE = "node.kubernetes.io/disk-pressure"
+NETWORK_UNAVAILABLE = "node.kubernetes.io/network-unavailable"
+PID_PRESSURE = "node.kubernetes.io/pid-pressure"
+# What the keys of taints begin with that controllers put on.
+CONTROLLERS_PREFIX = "node.kubernetes.io/"
 
 # NodeCondition type -> status -> NoSchedule taint key.
 CONDITION_TAINTS: dict[str, dict[str, str]] = {
     "Ready": {"False": NOT_READY, "Unknown": UNREACHABLE},
-    "MemoryPressure": {"True": "node.kubernetes.io/memory-pressure"},
-    "DiskPressure": {"True": "node.kubernetes.io/disk-pressure"},
-    "NetworkUnavailable": {"True": "node.kubernetes.io/network-unavailable"},
-    "PIDPressure": {"True": "node.kubernetes.io/pid-pressure"},
+    "MemoryPressure": {"True": MEMORY_PRESSURE},
+    "DiskPressure": {"True": DISK_PRESSURE},
+    "NetworkUnavailable": {"True": NETWORK_UNAVAILABLE},
+    "PIDPressure": {"True": PID_PRESSURE},
 }
 LIFECYCLE_NO_SCHEDULE_KEYS = frozenset(
     [key for statuses in CONDITION_TAINTS.values() for key in statuses.values()] + [UNSCHEDULABLE]

@@ -12,9 +12,11 @@ REGION = "topology.kubernetes.io/region"
 ZONE = "topology.kubernetes.io/zone"
 BETA_REGION = "failure-domain.beta.kubernetes.io/region"
 BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
+HOSTNAME = "kubernetes.io/hostname"
 EXCLUDE_DISRUPTION = "node.kubernetes.io/exclude-disruption"
 
-_LABELS = ((BETA_REGION, REGION), (BETA_ZONE, ZONE))
+# Labels of old, and what they are called today.
+STABLE_LABELS = {BETA_ZONE: ZONE, BETA_REGION: REGION}
 _SEPARATOR = ":\x00:"
 
 
@@ -40,7 +42,7 @@ def has_conflicting_zone_labels(labels: Mapping[str, str]) -> bool:
     """Whether beta and stable labels name different zones or regions."""
     return any(
         beta in labels and stable in labels and labels[beta] != labels[stable]
-        for beta, stable in _LABELS
+        for beta, stable in STABLE_LABELS.items()
     )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from kubectl_evictplan.kube.objects import NAMESPACE_SYSTEM
 from kubectl_evictplan.live.answers import Answer, Kind, Unusable
 from kubectl_evictplan.live.connecting import connected
 from kubectl_evictplan.live.flags import ConnectionFlags
@@ -25,7 +26,7 @@ from kubectl_evictplan.world import World
 TRUSTED_BY_SYSTEM = "system"
 # No TLS, or nobody checks the certificate.
 TRUSTED_BLINDLY = "unverified"
-_KUBE_SYSTEM = {"fieldSelector": "metadata.name=kube-system", "limit": "1"}
+_KUBE_SYSTEM = {"fieldSelector": f"metadata.name={NAMESPACE_SYSTEM}", "limit": "1"}
 _REVIEWS = "/apis/authentication.k8s.io/{version}/selfsubjectreviews"
 # Served by default since 1.28; before, only where an administrator switched it on.
 _REVIEW_VERSIONS = ("v1", "v1beta1", "v1alpha1")
@@ -93,7 +94,7 @@ def kube_system_uid(transport: Transport) -> str:
         found = _decoded(answer, _OBJECTS, "NamespaceList")
         if found is None:
             return ""
-        named = [one.metadata for one in found.items or () if one.metadata.name == "kube-system"]
+        named = [one.metadata for one in found.items or () if one.metadata.name == NAMESPACE_SYSTEM]
         return named[0].uid if named else ""
 
     return transport.get("/api/v1/namespaces", _KUBE_SYSTEM, decode=decode)

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator
 
+from kubectl_evictplan.cluster.timeline import EVICTION_API
 from kubectl_evictplan.kube.durations import SECOND_NS, parse_duration_ns
+from kubectl_evictplan.kube.taints import CONTROLLERS_PREFIX
 from kubectl_evictplan.kube.timestamps import parse_rfc3339_ns
 from kubectl_evictplan.plans.differences import Difference
 from kubectl_evictplan.plans.document import Plan
@@ -19,8 +21,6 @@ from kubectl_evictplan.prediction.document import DrainReport, Eviction, Predict
 
 TOLERANCE_SECONDS = 1.0
 _DRAWN = 0.25
-_EVICTION_API = "eviction-api"
-_CONTROLLERS_TAINTS = "node.kubernetes.io/"
 Key = tuple[str, str, str, str]
 
 
@@ -88,10 +88,10 @@ def _within(old: Eviction, new: Eviction, shift: float, tolerance: float) -> boo
 
 
 def _tolerance_seconds(prediction: Prediction, row: Eviction) -> float:
-    if row.controller == _EVICTION_API:
+    if row.controller == EVICTION_API:
         return TOLERANCE_SECONDS + _DRAWN * (row.latest_seconds - row.earliest_seconds)
     taint = row.taint
-    if taint is not None and not taint.key.startswith(_CONTROLLERS_TAINTS):
+    if taint is not None and not taint.key.startswith(CONTROLLERS_PREFIX):
         return TOLERANCE_SECONDS
     period = prediction.inputs.flags.get("node-monitor-period")
     if period is None:

@@ -12,8 +12,9 @@ from enum import Enum
 from typing import NamedTuple
 
 from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
-from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod
+from kubectl_evictplan.kube.objects import NAMESPACE_SYSTEM, ClusterSnapshot, Node, Pod
 from kubectl_evictplan.kube.objects import Warning as ClusterWarning
+from kubectl_evictplan.kube.topology import HOSTNAME
 from kubectl_evictplan.scenarios.actions.processes import (
     StartKubelet,
     StartManager,
@@ -34,13 +35,12 @@ from kubectl_evictplan.scenarios.outages import (
 )
 from kubectl_evictplan.scenarios.scenario import OutagePart, ScenarioEvent
 from kubectl_evictplan.sources.component_flags import API_SERVER, CONTROLLER_MANAGER
-from kubectl_evictplan.sources.control_plane import NAMESPACE, component_of
+from kubectl_evictplan.sources.control_plane import component_of
 
 _ROLES = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 # k3s and RKE2 label members so.
 _ETCD_ROLE = "node-role.kubernetes.io/etcd"
-_NAMESPACES = (NAMESPACE, "openshift-")
-_HOSTNAME = "kubernetes.io/hostname"
+_NAMESPACES = (NAMESPACE_SYSTEM, "openshift-")
 _OTHER_CASE = (
     "if only kubelets stop, ask `what-if scenario FILE` with kubelet-stop alone (--save-scenario writes a file to "
     "change)"
@@ -266,6 +266,6 @@ def _leader(snapshot: ClusterSnapshot, managers: Sequence[Pod]) -> str | None:
     for node in snapshot.nodes:
         first = node.name.partition(".")[0]
         names |= {first: node.name} if short[first] == 1 else {}
-    names |= {node.labels.get(_HOSTNAME, node.name): node.name for node in snapshot.nodes}
+    names |= {node.labels.get(HOSTNAME, node.name): node.name for node in snapshot.nodes}
     names |= {node.name: node.name for node in snapshot.nodes}
     return names.get(host, unknown)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns
+from kubectl_evictplan.engine.timing import INFORMERS_FILLED_MAX_NS
 from kubectl_evictplan.kube.durations import (
     MINUTE_NS,
     SECOND_NS,
@@ -42,8 +43,6 @@ _LEADER_ELECTION_NS = {
     "leader-elect-retry-period": 2 * SECOND_NS,
 }
 _JITTER_PERCENT = 220
-# Informers of a new leader are filled, and its first monitor tick comes, within that.
-_SYNC_MAX_NS = 5 * SECOND_NS
 # A process that cannot read its configuration from the API server exits; kubelet starts it again after 10 s,
 # 20 s, ... 5 min (``MaxContainerBackOff``), each time in the next sync of the pod.
 _BACK_OFF_FIRST_NS, _BACK_OFF_MAX_NS = 10 * SECOND_NS, 5 * MINUTE_NS
@@ -174,15 +173,19 @@ def manager_lag(outage: Outage, duration_ns: int, control_plane: ControlPlane) -
         if not control_plane.starts_alone:
             seen_ns += _restart_max_ns(duration_ns)
     if not control_plane.leader_elect:
-        return Lag(0, seen_ns + _SYNC_MAX_NS)
+        return Lag(0, seen_ns + INFORMERS_FILLED_MAX_NS)
     if outage is Outage.API_SERVER and replicas > 1:
         # The others wait beside the old leader and do not exit: the lease has run out for them.
         left_ns = max(0, control_plane.lease_duration_ns + looks_ns - duration_ns)
-        return Lag(0, left_ns + looks_ns + control_plane.renew_deadline_ns // 2 + _SYNC_MAX_NS)
+        return Lag(
+            0, left_ns + looks_ns + control_plane.renew_deadline_ns // 2 + INFORMERS_FILLED_MAX_NS
+        )
     # A process that cannot be seen may not run for election, or may have waited the lease out already.
     alone = replicas == 1 or (replicas > 1 and outage is Outage.CONTROLLER_MANAGER)
     elected_ns = control_plane.lease_duration_ns
-    return Lag(elected_ns if alone else 0, seen_ns + elected_ns + looks_ns + _SYNC_MAX_NS)
+    return Lag(
+        elected_ns if alone else 0, seen_ns + elected_ns + looks_ns + INFORMERS_FILLED_MAX_NS
+    )
 
 
 def takeover_lag(control_plane: ControlPlane) -> Lag:
@@ -194,7 +197,7 @@ def takeover_lag(control_plane: ControlPlane) -> Lag:
     lease_ns, looks_ns = control_plane.lease_duration_ns, control_plane.looks_within_ns
     return Lag(
         max(lease_ns - control_plane.retry_period_ns, 0),
-        lease_ns + 2 * looks_ns + control_plane.renew_deadline_ns // 2 + _SYNC_MAX_NS,
+        lease_ns + 2 * looks_ns + control_plane.renew_deadline_ns // 2 + INFORMERS_FILLED_MAX_NS,
     )
 
 

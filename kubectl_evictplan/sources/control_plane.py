@@ -18,6 +18,7 @@ import msgspec
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.infrastructure import LeaderLease
 from kubectl_evictplan.kube.objects import (
+    NAMESPACE_SYSTEM,
     ControlPlaneFlags,
     Node,
     ObjectReference,
@@ -41,9 +42,8 @@ from kubectl_evictplan.sources.wire_control_plane import (
     WireOperator,
 )
 
-NAMESPACE = "kube-system"
 # Where OpenShift runs its static pods.
-_NAMESPACES = {NAMESPACE} | {f"openshift-{component}" for component in COMPONENTS}
+_NAMESPACES = {NAMESPACE_SYSTEM} | {f"openshift-{component}" for component in COMPONENTS}
 _LABELS = ("component", "k8s-app", "app")
 # --leader-elect-lease-duration's default.
 _LEASE_SECONDS = 15

@@ -24,30 +24,24 @@ from kubectl_evictplan.kube.infrastructure import (
     VolumeAttachment,
     Wishes,
 )
+from kubectl_evictplan.kube.objects import NAMESPACE_SYSTEM
 from kubectl_evictplan.kube.quantities import parse_quantity
+from kubectl_evictplan.kube.topology import HOSTNAME, STABLE_LABELS, ZONE
 from kubectl_evictplan.sources import wire, wire_needs, wire_storage
 from kubectl_evictplan.sources.model_builder import ModelBuilder
 from kubectl_evictplan.sources.needs_builder import selector_wishes
 
-CONTROL_PLANE_NAMESPACE = "kube-system"
 # Of whatever cloud, and under the names that distributions give them.
 _LEADERS = ("controller-manager", "kube-scheduler")
 # Before topology labels moved into a field of their own, in discovery/v1.
-_OLD_NODE_NAME = "kubernetes.io/hostname"
 # ``topologyLabels`` of the scheduler's VolumeZone.
-VOLUME_ZONE_LABELS = (
-    "failure-domain.beta.kubernetes.io/zone",
-    "failure-domain.beta.kubernetes.io/region",
-    "topology.kubernetes.io/zone",
-    "topology.kubernetes.io/region",
-)
-_OLD_ZONE = "topology.kubernetes.io/zone"
+VOLUME_ZONE_LABELS = (*STABLE_LABELS, *STABLE_LABELS.values())
 
 
 def leader_lease(build: ModelBuilder, decoded: wire.WireLease) -> LeaderLease | None:
     """Return the lease of a control plane component's leader; None for any other lease."""
     meta, spec = decoded.metadata, decoded.spec
-    if meta.namespace != CONTROL_PLANE_NAMESPACE or not meta.name.endswith(_LEADERS):
+    if meta.namespace != NAMESPACE_SYSTEM or not meta.name.endswith(_LEADERS):
         return None
     return LeaderLease(
         meta.namespace,
@@ -107,8 +101,8 @@ def _endpoint_slice(build: ModelBuilder, decoded: wire.WireEndpointSlice) -> End
         tuple(
             Endpoint(
                 one.target_ref.name if one.target_ref and one.target_ref.kind == "Pod" else "",
-                shared(one.node_name or one.topology.get(_OLD_NODE_NAME, "")),
-                shared(one.zone or one.topology.get(_OLD_ZONE, "")),
+                shared(one.node_name or one.topology.get(HOSTNAME, "")),
+                shared(one.zone or one.topology.get(ZONE, "")),
                 one.conditions.ready,
                 one.conditions.serving,
                 one.conditions.terminating,

@@ -16,13 +16,17 @@ import msgspec
 from msgspec.structs import replace
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.node_lifecycle.node_health import (
+    STATUS_NEVER_UPDATED,
+    STATUS_UNKNOWN,
+)
 from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS
 from kubectl_evictplan.kube.objects import READY, ClusterSnapshot, Node
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.simulate import starts_without_controller
 from kubectl_evictplan.windows.unknowns.monitor_ticks import monitor_cost_max_ns
 
-_GIVEN_UP = ("NodeStatusUnknown", "NodeStatusNeverUpdated")
+_GIVEN_UP = (STATUS_UNKNOWN, STATUS_NEVER_UPDATED)
 # Clocks of a control plane that are kept by NTP differ by less.
 _CLOCKS_NS = 100 * MILLISECOND_NS
 # Of one request to the API server, when it is not delayed by the client's own limit.

@@ -22,6 +22,8 @@ from kubectl_evictplan.engine.event_queue import LoopGrid
 from kubectl_evictplan.kube.objects import READY, Node, NodeCondition
 
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
+# Reasons of a Ready=Unknown that the controller wrote itself.
+STATUS_UNKNOWN, STATUS_NEVER_UPDATED = "NodeStatusUnknown", "NodeStatusNeverUpdated"
 # Conditions that the controller sets to Unknown, in this order; NetworkUnavailable never.
 _CONDITIONS_WRITTEN = (READY, "MemoryPressure", "DiskPressure", "PIDPressure")
 
@@ -114,14 +116,14 @@ def expired_conditions(node: Node, now_ns: int) -> tuple[NodeCondition, ...]:
                 conditions[index] = replace(
                     condition,
                     status=UNKNOWN,
-                    reason="NodeStatusUnknown",
+                    reason=STATUS_UNKNOWN,
                     last_transition_time_ns=now_ns,
                 )
             break
         else:
             conditions.append(
                 NodeCondition(
-                    wanted, UNKNOWN, node.creation_timestamp_ns, now_ns, "NodeStatusNeverUpdated"
+                    wanted, UNKNOWN, node.creation_timestamp_ns, now_ns, STATUS_NEVER_UPDATED
                 )
             )
     return tuple(conditions)

@@ -16,15 +16,10 @@ from kubectl_evictplan.kube.scheduling.node_sets import NodeSet, nodes_where, un
 from kubectl_evictplan.kube.scheduling.taint_index import TaintIndex
 from kubectl_evictplan.kube.taints import UNSCHEDULABLE
 from kubectl_evictplan.kube.tolerations import tolerates_taint
+from kubectl_evictplan.kube.topology import STABLE_LABELS
 
 # The terms of one volume, of which one must be met.
 VolumeTerms = tuple[Wishes, ...]
-
-# Labels of volumes that VolumeZone knows, of old, and as they are called today.
-_ZONE_KEYS = {
-    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
-    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
-}
 
 # Of a cordoned node, whether its taint is there yet or not.
 CORDON = Taint(UNSCHEDULABLE, NO_SCHEDULE)
@@ -130,8 +125,9 @@ def _names(values: Iterable[str], own_node: str) -> set[str]:
 
 
 def _in_zone(labels: Mapping[str, str], asked: Wishes) -> bool:
-    if not any(key in labels for pair in _ZONE_KEYS.items() for key in pair):
+    if not any(key in labels for pair in STABLE_LABELS.items() for key in pair):
         return True
     return all(
-        labels.get(key, labels.get(_ZONE_KEYS.get(key, key))) in values for key, _, values in asked
+        labels.get(key, labels.get(STABLE_LABELS.get(key, key))) in values
+        for key, _, values in asked
     )

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from kubectl_evictplan.cluster.timeline import SCENARIO
 from kubectl_evictplan.kube.objects import NO_EXECUTE, Node, Taint
 from kubectl_evictplan.kube.taints import (
+    CONTROLLERS_PREFIX,
     LIFECYCLE_NO_EXECUTE_KEYS,
     OUT_OF_SERVICE,
     with_taint_put_first,
@@ -22,8 +23,6 @@ from kubectl_evictplan.scenarios.names import listed
 from kubectl_evictplan.scenarios.scenario import NodesEvent, ScenarioEvent
 from kubectl_evictplan.scenarios.simulated_cluster import SimulatedCluster
 from kubectl_evictplan.scenarios.taint_words import TaintRemoval
-
-_CONTROLLER_TAINT_PREFIX = "node.kubernetes.io/"
 
 
 class DeleteNode(NodesEvent, frozen=True, kw_only=True):
@@ -171,7 +170,7 @@ class RemoveTaint(NodesEvent, frozen=True, kw_only=True):
             if gone:
                 history.taints[name] -= gone
                 history.untainted[name, self.removal.key] = self
-            elif not self.removal.key.startswith(_CONTROLLER_TAINT_PREFIX):
+            elif not self.removal.key.startswith(CONTROLLERS_PREFIX):
                 absent.append(name)
         if absent:
             before = history.untainted.get((absent[0], self.removal.key))
