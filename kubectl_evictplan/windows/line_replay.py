@@ -69,6 +69,8 @@ class LineRules(NamedTuple):
     stale_lister: bool = False
     # The token of the start was spent just before it.
     spent_at_start: bool = False
+    # (which token, from when on it is spent): its pass comes later than the lag says.
+    held: tuple[int, int] | None = None
 
     @property
     def enters_again(self) -> bool:
@@ -288,6 +290,9 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
     def _plan_pass(self) -> None:
         if self._queue:
             at_ns = _next_pass_ns(self._queue.limiter, self._now_ns, self._rules.lag_ns)
+            held = self._rules.held
+            if at_ns is not None and held is not None and held[0] == len(self._tokens_ns):
+                at_ns = max(at_ns, held[1])
             if at_ns is not None and (self._pass_ns is None or at_ns < self._pass_ns):
                 self._pass_ns = at_ns
 

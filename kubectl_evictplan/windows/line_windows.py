@@ -8,7 +8,7 @@ in another, there is a lag in between with which it comes right after; the same 
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import STAL
 from kubectl_evictplan.windows.budget import Budget
 from kubectl_evictplan.windows.line_replay import LineReplay, LineRules, Order, Wait
 from kubectl_evictplan.windows.spans import NEVER_NS, Span, disjoint_outcomes, merge_spans
-from kubectl_evictplan.windows.unknowns.lines import PassLag, StaleView
+from kubectl_evictplan.windows.unknowns.lines import PassLag, StaleView, lags_between
 from kubectl_evictplan.windows.unknowns.order_in_line import OrderInLine, Served
 from kubectl_evictplan.windows.zone_lines import (
     Groups,
@@ -296,34 +296,9 @@ def _replays_of(
 ) -> tuple[list[_Replayed], frozenset[str]]:
     """The replays of one order, and the names of unknowns that are not wholly explored in them."""
     runs = [known.of(line, rules, order, groups, spread.gap_ns) for line, rules in replayed]
-    between = list(_between_lags(replayed, runs))
-    runs += [known.of(line, rules, order, groups, spread.gap_ns) for _, line, rules in between]
-    # Each pass has a lag of its own: several such views may waste tokens in one line.
-    several = len({number for number, _, _ in between}) > 1
-    return runs, frozenset({StaleView.name}) if several else frozenset()
-
-
-def _between_lags(
-    replayed: Sequence[tuple[ZoneLine, LineRules]], runs: Sequence[_Replayed]
-) -> Iterator[tuple[int, ZoneLine, LineRules]]:
-    """Rules with a lag at which a late view wastes a token that comes before it at less, and after it at more.
-
-    Each with the number of the view. No other replay has it.
-    """
-    together: dict[tuple[ZoneLine, bool], list[tuple[LineRules, Sequence[int]]]] = {}
-    for (line, rules), run in zip(replayed, runs, strict=True):
-        if rules.stale_lister:
-            own = rules, run.tokens.at_ns
-            together.setdefault((line, rules.spent_at_start), []).append(own)
-    for (line, _), several in together.items():
-        (quick, early_ns), (slow, late_ns) = several[0], several[-1]
-        for number, turn_ns in enumerate(line.unknown_after_ready_ns):
-            # A pass at the very instant of a tick may come before it.
-            first = bisect_left(late_ns, turn_ns + STALE_LISTER_NS)
-            for token in range(first, min(bisect_right(early_ns, turn_ns), len(late_ns))):
-                lags_ns = (slow.lag_ns - quick.lag_ns) * (turn_ns + 1 - early_ns[token])
-                lag_ns = quick.lag_ns - -lags_ns // (late_ns[token] - early_ns[token])
-                yield number, line, slow._replace(lag_ns=lag_ns)
+    between = lags_between(replayed, [run.tokens.at_ns for run in runs])
+    runs += [known.of(line, rules, order, groups, spread.gap_ns) for line, rules in between.rules]
+    return runs, between.missed
 
 
 def _may_see_false(wait: WaitWindow, name: str, lines: Iterable[ZoneLine]) -> bool:

@@ -93,6 +93,17 @@ class ZoneLine:
         rates = {operation.qps for operation in swaps}
         return len(rates) > 1 or any(o.told is Told.STARTED for o in self.told)
 
+    def limiter_changes_ns(self, rate_qps: float) -> Iterator[int]:
+        """When a tick exchanges the line's limiter for one with another rate; the first one has ``rate_qps``, neither may be 0."""
+        qps = rate_qps
+        for each in self.told:
+            if each.told is Told.SWAP:
+                if qps > 0 and each.qps > 0 and qps != each.qps:
+                    yield each.at_ns
+                qps = each.qps
+            elif each.told in _MADE_ANEW:
+                qps = rate_qps
+
     @cached_property
     def turning_unknown(self) -> frozenset[str]:
         """Nodes of which a tick writes Ready=Unknown.

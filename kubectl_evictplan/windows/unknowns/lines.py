@@ -1,11 +1,15 @@
 """What nobody can know about a zone's line: when passes come, what they see, and which token was just spent.
 
+Replays have passes at once or as late as they come, and instants in between are taken to lie between theirs. Where what follows
+depends on whether a token is spent before some instant, a third thing can happen that neither of them has: see ``lags_between``.
 The order in the line is ``line_windows``': whichever node a token is spent on, it could have been any other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import STALE_LISTER_NS
@@ -106,3 +110,82 @@ def views(
 def instants(rules: LineRules, token: TokenAtStart) -> list[LineRules]:
     """When tokens are spent: replays that differ in instants only."""
     return settled(rules, (PassLag(), token), _ALL)
+
+
+# -- lags in between ---------------------------------------------------------------------------------
+
+Replayed = tuple[ZoneLine, LineRules]
+
+# Tokens that are held at one change of a limiter, each in replays of its own.
+_HELD_MAX = 4
+
+
+class LagsBetween(NamedTuple):
+    """What else has to be replayed, and the names of unknowns that this does not wholly explore."""
+
+    rules: Sequence[Replayed]
+    missed: frozenset[str]
+
+
+class _Lags(NamedTuple):
+    """One line with the instants of its tokens, with passes at once and as late as they come."""
+
+    line: ZoneLine
+    quick: LineRules
+    early_ns: Sequence[int]
+    slow: LineRules
+    late_ns: Sequence[int]
+
+
+def lags_between(replayed: Sequence[Replayed], tokens_ns: Sequence[Sequence[int]]) -> LagsBetween:
+    """Which lags in between matter, given the instants of the tokens in each replay."""
+    several = list(_pairs(replayed, tokens_ns))
+    late_views = [found for lags in several for found in _at_late_views(lags)]
+    held = [found for lags in several for found in _at_changes(lags)]
+    missed = set[str]()
+    # Each pass has a lag of its own: several such passes may come in one line.
+    if len({number for number, _, _ in late_views}) > 1:
+        missed.add(StaleView.name)
+    if len({number for number, _, _ in held}) > 1:
+        missed.add(PassLag.name)
+    return LagsBetween([(line, rules) for _, line, rules in late_views + held], frozenset(missed))
+
+
+def _pairs(replayed: Sequence[Replayed], tokens_ns: Sequence[Sequence[int]]) -> Iterator[_Lags]:
+    """Replays that differ by nothing but the lag."""
+    together: dict[tuple[ZoneLine, LineRules], list[tuple[LineRules, Sequence[int]]]] = {}
+    for (line, rules), at_ns in zip(replayed, tokens_ns, strict=True):
+        together.setdefault((line, rules._replace(lag_ns=0)), []).append((rules, at_ns))
+    for (line, _), runs in together.items():
+        (quick, early_ns), (slow, late_ns) = runs[0], runs[-1]
+        yield _Lags(line, quick, early_ns, slow, late_ns)
+
+
+def _at_late_views(lags: _Lags) -> Iterator[tuple[int, ZoneLine, LineRules]]:
+    """A late view wastes a token that comes before it at less lag, and after it at more. Each with the number of the view."""
+    if not lags.quick.stale_lister:
+        return
+    quick, slow, early_ns, late_ns = lags.quick, lags.slow, lags.early_ns, lags.late_ns
+    for number, turn_ns in enumerate(lags.line.unknown_after_ready_ns):
+        # A pass at the very instant of a tick may come before it.
+        first = bisect_left(late_ns, turn_ns + STALE_LISTER_NS)
+        for token in range(first, min(bisect_right(early_ns, turn_ns), len(late_ns))):
+            lags_ns = (slow.lag_ns - quick.lag_ns) * (turn_ns + 1 - early_ns[token])
+            lag_ns = quick.lag_ns - -lags_ns // (late_ns[token] - early_ns[token])
+            yield number, lags.line, slow._replace(lag_ns=lag_ns)
+
+
+def _at_changes(lags: _Lags) -> Iterator[tuple[int, ZoneLine, LineRules]]:
+    """A token is there when a limiter changes, and its pass comes after that: the new bucket is full. Each with the number of the change.
+
+    With passes at once the token is spent just before, and as late as they come it is not there yet: then the new bucket is empty.
+    """
+    if lags.quick.mid_tick_pass:
+        return  # a pass comes just before each change
+    for number, change_ns in enumerate(lags.line.limiter_changes_ns(lags.quick.rate_qps)):
+        spent = bisect_right(lags.early_ns, change_ns)
+        surely = bisect_right(lags.late_ns, change_ns)
+        for token in range(max(surely, spent - _HELD_MAX), spent):
+            if lags.early_ns[token] + (token + 1) * PASS_LAG_MAX_NS > change_ns:
+                for lag_ns in (1, PASS_LAG_MAX_NS):
+                    yield number, lags.line, lags.quick._replace(held=(token, change_ns + lag_ns))

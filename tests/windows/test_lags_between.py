@@ -1,0 +1,40 @@
+"""Passes with lags between none and all of it: what neither passes at once nor late ones show.
+
+Seconds; a token every four, a tick every second.
+"""
+
+from __future__ import annotations
+
+from windows.lines import LAG, Line
+
+from kubectl_evictplan.cluster.timeline import Told
+
+
+def _two_wait_and_one_joins(tick: float) -> Line:
+    """The second token is there at 9, or as much later as passes lag."""
+    line = Line(rate=0.25, step=1)
+    line.silent(5, "a", "b")
+    line.silent(tick, "c")
+    return line
+
+
+def test_a_token_that_is_there_when_its_limiter_changes_is_spent_by_the_next_pass() -> None:
+    # At once, b has it before the change; late, it is not there yet. Either way the new bucket is empty.
+    line = _two_wait_and_one_joins(9.04)
+    line.tell(9.04, Told.SWAP, qps=0.0001)
+    ((spans, certain),) = line.windows()["c"]
+    assert spans[0][0] == 9.04
+    assert 9.04 + LAG <= spans[-1][1] < 10
+    assert not certain
+
+
+def test_a_token_that_no_lag_brings_past_a_change_leaves_the_new_bucket_empty() -> None:
+    line = _two_wait_and_one_joins(9.04 + 2 * LAG)
+    line.tell(9.04 + 2 * LAG, Told.SWAP, qps=0.0001)
+    assert line.windows()["c"] == [((), False)]
+
+
+def test_a_limiter_that_keeps_its_rate_keeps_its_tokens() -> None:
+    line, same = _two_wait_and_one_joins(9.04), _two_wait_and_one_joins(9.04)
+    same.tell(9.04, Told.SWAP, qps=0.25)
+    assert same.windows() == line.windows()
