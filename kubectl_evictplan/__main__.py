@@ -6,12 +6,19 @@ import os
 import signal
 import sys
 
-from kubectl_evictplan.garbage import all_stays, collect_rarely, is_anything_kept, keep_to_the_end
+from kubectl_evictplan.garbage import (
+    NO_MEMORY,
+    all_stays,
+    collect_rarely,
+    is_anything_kept,
+    keep_to_the_end,
+)
 
+# As ``errors`` has them, which takes too long to load before anything can be interrupted.
 _EXIT_BAD_INPUT = 2
 _EXIT_INTERRUPTED = 130
 # Where memory has ended there is none to make a line with.
-_NO_MEMORY_LINE = b"error: the input is too large for this machine's memory\n"
+_NO_MEMORY_LINE = f"{NO_MEMORY}\n".encode()
 
 
 def main() -> None:

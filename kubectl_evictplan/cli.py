@@ -36,6 +36,7 @@ from kubectl_evictplan.errors import (
     ProblemsError,
     help_on,
 )
+from kubectl_evictplan.garbage import NO_MEMORY
 
 # What a shell reports for a program that SIGPIPE ended, as `... | head` does.
 EXIT_PIPE_CLOSED = 141
@@ -93,7 +94,7 @@ def run(arguments: Sequence[str], program: str = "") -> int:
         return _run(arguments, program)
     except MemoryError:
         pass  # with the error goes what its frames hold: before, there may be no memory to say anything with
-    _say("error: the input is too large for this machine's memory")
+    _say(NO_MEMORY)
     return EXIT_BAD_INPUT
 
 

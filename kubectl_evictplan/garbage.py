@@ -1,5 +1,7 @@
 """How often Python looks for garbage in cycles: modules and a cluster live to the end, runs leave little behind.
 
+And what is said when memory ends all the same.
+
 Never switched off for long, so that memory stays bounded however many runs a scenario needs.
 """
 
@@ -9,6 +11,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+NO_MEMORY = "error: the input is too large for this machine's memory"
 # So many new objects before it looks. A short run is done by then; the runs of a prediction make many more.
 _RARELY = (100_000, 50, 1000)
 _IN_A_PREDICTION = (1_000_000, 20, 1000)
