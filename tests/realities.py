@@ -17,7 +17,6 @@ from msgspec.structs import replace
 
 from builders import (
     SECOND_NS,
-    START_NS,
     UNREACHABLE,
     default_tolerations,
     epoch_ns,
@@ -364,7 +363,7 @@ def with_last_heartbeats(
     stopped: set[str] = set()
     for name, lease in snapshot.leases.items():
         assert lease.renew_time_ns is not None
-        newest[name] = lease.renew_time_ns - START_NS
+        newest[name] = lease.renew_time_ns - scenario.start_ns
         periods[name] = lease.lease_duration_seconds * SECOND_NS // 4
         if -newest[name] > 2 * periods[name]:
             stopped.add(name)

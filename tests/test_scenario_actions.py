@@ -112,6 +112,8 @@ def test_a_monitor_tick_sees_the_last_heartbeat_of_a_kubelet_that_stops() -> Non
     [
         ("node.kubernetes.io/unreachable:NoExecute", True),
         ("node.kubernetes.io/not-ready:NoExecute", True),
+        # It decides by NoExecute taints alone.
+        ("node.kubernetes.io/unreachable:NoSchedule", False),
         ("maint:NoExecute", False),
     ],
 )
@@ -120,6 +122,11 @@ def test_a_monitor_tick_sees_only_the_taints_that_node_lifecycle_owns(
     action: str, taint: str, seen: bool
 ) -> None:
     assert make_event(3, action, "n", taint=taint).seen_by_monitor is seen
+
+
+def test_a_monitor_tick_sees_that_all_taints_of_a_key_go() -> None:
+    assert make_event(3, "untaint", "n", taint="node.kubernetes.io/unreachable").seen_by_monitor
+    assert not make_event(3, "untaint", "n", taint="maint").seen_by_monitor
 
 
 def test_pods_cordons_and_drains_are_nothing_to_the_monitor() -> None:

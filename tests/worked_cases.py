@@ -14,6 +14,7 @@ from decimal import Decimal
 
 import msgspec
 
+from builders import SECOND_NS, START_NS
 from kubectl_evictplan.cluster.timeline import (
     NODE_LIFECYCLE,
     POD_GC,
@@ -45,9 +46,7 @@ from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, S
 from kubectl_evictplan.scenarios.taint_words import TaintRemoval
 from kubectl_evictplan.simulation.simulate import simulate
 
-SECOND_NS = 1_000_000_000
 HOUR_NS = 3600 * SECOND_NS
-START_NS = 1_795_212_000 * SECOND_NS
 CREATED_NS = START_NS - 24 * HOUR_NS
 
 NOT_READY = "node.kubernetes.io/not-ready"

@@ -22,7 +22,7 @@ from kubectl_evictplan.cluster.timeline import AboutPod
 from kubectl_evictplan.controllers.pod_gc import NOT_TERMINATED_PHASES
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.kube.taints import no_execute_taints
-from kubectl_evictplan.scenarios.actions.nodes import AddTaint, Cordon, RemoveTaint
+from kubectl_evictplan.scenarios.actions.nodes import taints_or_cordons_unseen
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
 from kubectl_evictplan.windows.outcome import (
@@ -135,9 +135,7 @@ class AlikePods:
         for index, event in enumerate(scenario.events):
             if event.manager_up is not None:
                 return {}
-            if isinstance(event, AddTaint | RemoveTaint | Cordon) and not (
-                event.seen_by_monitor or event.seen_by_pod_gc
-            ):
+            if taints_or_cordons_unseen(event) and not event.seen_by_pod_gc:
                 for name in event.nodes:
                     of_node.setdefault(name, []).append(index)
             else:

@@ -14,12 +14,7 @@ from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Lease, Node
 from kubectl_evictplan.kube.taints import is_lifecycle_no_execute
-from kubectl_evictplan.scenarios.actions.nodes import (
-    AddTaint,
-    Cordon,
-    RemoveTaint,
-    changes_lifecycle_taints,
-)
+from kubectl_evictplan.scenarios.actions.nodes import taints_or_cordons_unseen
 from kubectl_evictplan.scenarios.actions.processes import StopKubelet
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.windows.spans import Span
@@ -124,6 +119,5 @@ def only_falls(scenario: Scenario) -> bool:
 
 def _leaves_others_alone(event: ScenarioEvent) -> bool:
     """Whether nothing that a tick sees gets better by it: silence, people's own taints, pods."""
-    if isinstance(event, AddTaint | RemoveTaint):
-        return not changes_lifecycle_taints(event)
-    return isinstance(event, Cordon | StopKubelet) or event.pods_only
+    harmless = taints_or_cordons_unseen(event) or isinstance(event, StopKubelet)
+    return harmless or event.pods_only

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import STALE_LISTER_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot
-from kubectl_evictplan.scenarios.actions.nodes import AddTaint, RemoveTaint
+from kubectl_evictplan.scenarios.actions.nodes import changes_lifecycle_taints
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.entries_in_line import (
     is_put_in_line,
@@ -108,11 +108,7 @@ class LatestServices:
         self._refined: dict[str, NodeCourse] = {}
         self._all_down: list[Span] | None = None
         # What people do to taints of node lifecycle: a node that loses the one it waited for is in line again.
-        self._changes_of_taints = [
-            event
-            for event in scenario.events
-            if isinstance(event, AddTaint | RemoveTaint) and event.seen_by_monitor
-        ]
+        self._changes_of_taints = [*filter(changes_lifecycle_taints, scenario.events)]
         self._more_tokens = sum(len(event.nodes) for event in self._changes_of_taints)
 
     def of(self, name: str) -> list[Service]:

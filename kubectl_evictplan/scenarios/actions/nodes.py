@@ -14,6 +14,7 @@ from kubectl_evictplan.kube.taints import (
     CONTROLLERS_PREFIX,
     LIFECYCLE_NO_EXECUTE_KEYS,
     OUT_OF_SERVICE,
+    is_lifecycle_no_execute,
     with_taint_put_first,
     without_taint,
 )
@@ -122,7 +123,7 @@ class AddTaint(NodesEvent, frozen=True, kw_only=True):
 
     @property
     def seen_by_monitor(self) -> bool:
-        return self.taint.key in LIFECYCLE_NO_EXECUTE_KEYS
+        return is_lifecycle_no_execute(self.taint)
 
     @property
     def seen_by_pod_gc(self) -> bool:
@@ -157,7 +158,7 @@ class RemoveTaint(NodesEvent, frozen=True, kw_only=True):
 
     @property
     def seen_by_monitor(self) -> bool:
-        return self.removal.key in LIFECYCLE_NO_EXECUTE_KEYS
+        return any(self.removal.removes(key, NO_EXECUTE) for key in LIFECYCLE_NO_EXECUTE_KEYS)
 
     def commutes_with(self, other: ScenarioEvent) -> bool:
         return _commute(self, other)
@@ -186,10 +187,8 @@ class RemoveTaint(NodesEvent, frozen=True, kw_only=True):
 
 
 def changes_lifecycle_taints(event: ScenarioEvent) -> bool:
-    """Whether people put a taint of node lifecycle on nodes, or take off one that evicts."""
-    if isinstance(event, RemoveTaint):
-        return any(event.removal.removes(key, NO_EXECUTE) for key in LIFECYCLE_NO_EXECUTE_KEYS)
-    return isinstance(event, AddTaint) and event.seen_by_monitor
+    """Whether people put on nodes, or take off, a taint by which node lifecycle evicts."""
+    return isinstance(event, AddTaint | RemoveTaint) and event.seen_by_monitor
 
 
 def taints_or_cordons_unseen(event: ScenarioEvent) -> bool:
