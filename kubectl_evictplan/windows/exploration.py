@@ -24,7 +24,7 @@ from kubectl_evictplan.kube.taints import UNREACHABLE, no_execute_taints
 from kubectl_evictplan.kube.topology import zone_display_name
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.budget import Budget, node_runs_max
-from kubectl_evictplan.windows.line_windows import Replays
+from kubectl_evictplan.windows.line_replays import Replays
 from kubectl_evictplan.windows.node_runs import (
     NodeRun,
     NodeRunner,

@@ -12,7 +12,7 @@ a wait is told by the tokens that were spent meanwhile: each of them could have 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -35,18 +35,7 @@ from kubectl_evictplan.controllers.node_lifecycle.rate_limited_timed_queue impor
 from kubectl_evictplan.controllers.releases import ReleaseProfile
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.windows.spans import NEVER_NS
-
-
-class InLine(NamedTuple):
-    """A node that waits: when it leaves unserved (``NEVER_NS``: it stays), and when a tick wrote Ready=Unknown before (-1: none did)."""
-
-    name: str
-    leaves_ns: int
-    written_ns: int
-
-
-# A node's place among those that one tick puts in line, as text, the smaller the earlier.
-Order = Callable[[InLine], str]
+from kubectl_evictplan.windows.zone_lines import InLine, LineHistory, Order, Wait
 
 _OUTSIDE = (Told.STATUS, Told.NODE_GONE, Told.UNTAINTED)
 
@@ -86,55 +75,6 @@ class LineRules(NamedTuple):
         return self.rate_qps > 0 and all(qps > 0 for qps in swaps)
 
 
-class Wait(msgspec.Struct, eq=False):
-    """A node's wait in line: which tokens could have been its own.
-
-    Tokens are counted from 0 in the order in which the replay spends them; the wait may be served with
-    any from ``first_token`` to ``last_token`` (none when the latter is smaller). From ``useless_ns`` on a token buys
-    no taint: the node is ready or deleted, or the process has ended.
-    """
-
-    eligible_ns: int
-    # When it stops making sense if it is not served before; NEVER_NS when it does not.
-    leaves_ns: int
-    first_token: int
-    last_token: int
-    served: bool = False
-    useless_ns: int = NEVER_NS
-
-
-class LineHistory(msgspec.Struct, frozen=True):
-    """What one replay found: the instants of all tokens, and each node's waits in order."""
-
-    tokens_ns: Sequence[int]
-    waits: Mapping[str, Sequence[Wait]]
-    # Nodes stand for several: each token is spent on another one.
-    every_token_serves: bool
-    # What the rules say of passes inside ticks, and of informers that show things late, had a say in it.
-    pass_inside_matters: bool
-    late_view_matters: bool
-
-    def first_services(self) -> tuple[int, ...]:
-        """The instants at which nodes are served for the first time, sorted."""
-        if self.every_token_serves:
-            return tuple(self.tokens_ns)
-        served = (
-            next((self.tokens_ns[wait.last_token] for wait in waits if wait.served), None)
-            for waits in self.waits.values()
-        )
-        return tuple(sorted(at_ns for at_ns in served if at_ns is not None))
-
-
-def leaving_instants(operations: Iterable[QueueOperation]) -> dict[str, list[int]]:
-    """When each node stops being worth a token, in order."""
-    instants: dict[str, list[int]] = {}
-    for operation in operations:
-        ready = operation.told is Told.STATUS and operation.status == TRUE
-        if ready or operation.told in (Told.NODE_GONE, Told.REACHABLE):
-            instants.setdefault(operation.name, []).append(operation.at_ns)
-    return instants
-
-
 def _next_pass_ns(limiter: RateLimiter, now_ns: int, lag_ns: int) -> int | None:
     """The first pass that finds a token; None when there is never one."""
     ready_ns = limiter.ready_at_ns(now_ns)
@@ -166,11 +106,12 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
     # For how many nodes each one stands, where nobody ever leaves the line: see ``ZoneLine.is_plain``.
     _numbers: Mapping[str, int] = {}
     _now_ns: int = 0
+    _latest_tick_ns: int = -1
     # When the newest tick ran that is told of, or that marked nodes again.
     _ticked_ns: int = -1
     # The queue orders nodes of one tick by their names: here they are called by their places.
     _alias_of: dict[str, str] = {}
-    _name_of: dict[str, str] = {}
+    _in_line: dict[str, InLine] = {}
     _pass_ns: int | None = None
     _ready: dict[str, str | None] = {}
     _gone: set[str] = set()
@@ -188,8 +129,12 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
     # Of nodes that stand for several: how many are yet to be served, and who is put in line again.
     _left: dict[str, int] = {}
     _next: list[str] = []
+    _before: set[tuple[InLine, InLine]] = set()
+    # Of the line that just used its token: the bucket as it is then, while it holds less than one that did not.
+    _spent: TokenBucketRateLimiter | None = None
     _pass_inside_matters: bool = False
     _late_view_matters: bool = False
+    _token_matters: bool = False
 
     def __post_init__(self) -> None:
         rules = self._rules
@@ -225,6 +170,8 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
             every_token_serves=every_token_serves,
             pass_inside_matters=self._pass_inside_matters,
             late_view_matters=self._late_view_matters,
+            token_at_start_matters=self._token_matters,
+            before=self._before,
         )
 
     def _serve_the_rest(self) -> None:
@@ -281,6 +228,8 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
         self._pass_ns = None
         if latest_tick_ns is None:
             latest_tick_ns = self._grid.newest(self._now_ns)
+        self._latest_tick_ns = latest_tick_ns
+        self._look_at_token()
         self._queue.try_pass(self._now_ns, latest_tick_ns, self._process)
         for name in self._next:
             self._mark(name)
@@ -289,12 +238,19 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
 
     def _plan_pass(self) -> None:
         if self._queue:
+            self._look_at_token()
             at_ns = _next_pass_ns(self._queue.limiter, self._now_ns, self._rules.lag_ns)
             held = self._rules.held
             if at_ns is not None and held is not None and held[0] == len(self._tokens_ns):
                 at_ns = max(at_ns, held[1])
             if at_ns is not None and (self._pass_ns is None or at_ns < self._pass_ns):
                 self._pass_ns = at_ns
+
+    def _look_at_token(self) -> None:
+        """Note, where the limiter is asked, whether the token matters that may have been spent before the start."""
+        if self._spent is not None:
+            self._token_matters = self._spent.level_at(self._now_ns) < 1
+            self._spent = None
 
     def _would_matter_now(self) -> bool:
         """Whether a pass would find a token, or have the next one come at another instant."""
@@ -323,8 +279,9 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
         alias = self._alias_of.get(name)
         if alias is None:
             written_ns = self._unknown_since_ns.get(name, -1)
-            alias = f"{self._order(InLine(name, self._leaves_ns(name), written_ns))}/{name}"
-            self._alias_of[name], self._name_of[alias] = alias, name
+            in_line = InLine(name, self._leaves_ns(name), written_ns)
+            alias = in_line.placed(self._order)
+            self._alias_of[name], self._in_line[alias] = alias, in_line
         return alias
 
     def _leaves_ns(self, name: str) -> int:
@@ -335,10 +292,15 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
     def _apply_to_queue(self, operation: QueueOperation) -> None:
         match operation.told:
             case Told.SWAP:
+                self._look_at_token()
                 self._queue.swap_limiter(operation.qps, self._now_ns)
                 self._pass_ns = None
                 self._plan_pass()
             case Told.SPENT:
+                self._spent = TokenBucketRateLimiter(
+                    self._rules.rate_qps, rate_zero_accepts=self._rules.profile.rate_zero_accepts
+                )
+                self._spent.try_accept(self._now_ns)
                 if self._rules.spent_at_start:
                     self._queue.limiter.try_accept(self._now_ns)
             case Told.MID_TICK:
@@ -438,6 +400,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
 
     def _forget(self) -> None:
         """The queue and its limiter are made anew."""
+        self._spent = None
         self._queue = self._new_queue()
         self._pass_ns = None
         for name in list(self._open):
@@ -459,7 +422,10 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
 
     def _process(self, alias: str) -> int | None:
         """``doNoExecuteTaintingPass`` (or ``doEvictionPass``) for the node at the head of the line."""
-        name, token = self._name_of[alias], len(self._tokens_ns)
+        head, token = self._in_line[alias], len(self._tokens_ns)
+        name = head.name
+        for rival in self._queue.rivals(self._latest_tick_ns):
+            self._before.add((head, self._in_line[rival]))
         self._tokens_ns.append(self._now_ns)
         reason = self._why_wasted(name)
         left = self._left.get(name, self._numbers.get(name, 1)) - 1

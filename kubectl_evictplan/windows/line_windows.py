@@ -10,25 +10,17 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import msgspec
 
 from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import STALE_LISTER_NS
-from kubectl_evictplan.windows.budget import Budget
-from kubectl_evictplan.windows.line_replay import LineReplay, LineRules, Order, Wait
+from kubectl_evictplan.windows.line_replay import LineRules
+from kubectl_evictplan.windows.line_replays import Alike, Replayed, Replays, Tokens
 from kubectl_evictplan.windows.spans import NEVER_NS, Span, disjoint_outcomes, merge_spans
 from kubectl_evictplan.windows.unknowns.lines import PassLag, StaleView, lags_between
 from kubectl_evictplan.windows.unknowns.order_in_line import OrderInLine, Served
-from kubectl_evictplan.windows.zone_lines import (
-    Groups,
-    ZoneLine,
-    exchange_those_of_one_tick,
-    exchange_those_who_stay,
-    groups_of,
-    keep_to_the_line,
-)
+from kubectl_evictplan.windows.zone_lines import Groups, Order, ZoneLine, groups_of
 
 
 class WaitWindow(NamedTuple):
@@ -87,145 +79,6 @@ def _orders(
     return OrderInLine(*given, seen_late=seen_late, made_anew=made_anew).orders()
 
 
-class Tokens(msgspec.Struct, frozen=True):
-    """The instants of a replay's tokens; ``jumps`` are those after which the next one is far off."""
-
-    at_ns: Sequence[int]
-    jumps: Sequence[int]
-
-    @classmethod
-    def spent(cls, at_ns: Sequence[int], gap_ns: int) -> Tokens:
-        """Tokens at these instants; what is further apart than ``gap_ns`` is far off."""
-        several = enumerate(pairwise(at_ns))
-        return cls(at_ns, [i for i, (before, after) in several if after - before > gap_ns])
-
-
-class _Alike(msgspec.Struct, frozen=True):
-    """The n-th wait of all nodes of a group in one replay."""
-
-    tokens: Tokens
-    first_token: int
-    last_token: int
-    eligible_ns: int
-    useless_ns: int
-    all_served: bool
-
-
-def _alike(tokens: Tokens, members: list[Sequence[Wait]], group: tuple[str, ...]) -> list[_Alike]:
-    found = []
-    for ordinal in range(max((len(waits) for waits in members), default=0)):
-        waits = [waits[ordinal] for waits in members if ordinal < len(waits)]
-        found.append(
-            _Alike(
-                tokens,
-                min(wait.first_token for wait in waits),
-                max(wait.last_token for wait in waits),
-                min(wait.eligible_ns for wait in waits),
-                max(wait.useless_ns for wait in waits),
-                len(waits) == len(group) and all(wait.served for wait in waits),
-            )
-        )
-    return found
-
-
-class _Asked(NamedTuple):
-    """What a replay depends on: an order says nothing but who is before whom."""
-
-    line: ZoneLine
-    rules: LineRules
-    places: tuple[tuple[str, int], ...]
-    groups: tuple[tuple[str, ...], ...]
-    gap_ns: int
-
-
-class _Replayed(msgspec.Struct, frozen=True):
-    """One replay, told by groups: the waits of each in order; its tokens; when nodes were served; which of its rules it asked about."""
-
-    rows: list[list[_Alike]]
-    tokens: Tokens
-    services: tuple[int, ...]
-    pass_inside_matters: bool
-    late_view_matters: bool
-    # Nodes stood for several in it.
-    of_several: bool
-    # How many operations were replayed.
-    operations: int
-
-
-class Replays:
-    """Replays of lines, made once for all rules and orders that come to the same."""
-
-    def __init__(self, budget: Budget, horizon_ns: int = NEVER_NS) -> None:
-        """``budget``: of what is replayed now; ``cut_short``: whether it did not last for something, since that was last set.
-
-        ``horizon_ns``: the user's; what is told goes on for longer.
-        """
-        self.budget = budget
-        self.horizon_ns = horizon_ns
-        self.cut_short = False
-        self._known: dict[_Asked, _Replayed] = {}
-
-    def of(
-        self, line: ZoneLine, rules: LineRules, order: Order, groups: Groups, gap_ns: int
-    ) -> _Replayed:
-        """The replay of the line; nodes are told apart as ``groups`` say."""
-        if not line.is_short:
-            return self._made(line, rules, order, groups, gap_ns)
-        asked = _Asked(line, rules, line.places(order), tuple(groups), gap_ns)
-        known = self._known_of(asked) or self._made(line, rules, order, groups, gap_ns)
-        self._known[asked] = known
-        return known
-
-    def _made(
-        self, line: ZoneLine, rules: LineRules, order: Order, groups: Groups, gap_ns: int
-    ) -> _Replayed:
-        made = _replayed(line, rules, order, groups, gap_ns)
-        self.budget.spend(made.operations)
-        return made
-
-    def _known_of(self, asked: _Asked) -> _Replayed | None:
-        """The replay, or one by simpler rules in which the difference never mattered."""
-        known, rules = self._known.get(asked), asked.rules
-        if known is None and rules.mid_tick_pass:
-            known = self._known_of(asked._replace(rules=rules._replace(mid_tick_pass=False)))
-            if known is not None and known.pass_inside_matters:
-                known = None
-        if known is None and rules.stale_lister:
-            known = self._known_of(asked._replace(rules=rules._replace(stale_lister=False)))
-            if known is not None and (known.late_view_matters or known.of_several):
-                known = None
-        return known
-
-
-def _replayed(
-    line: ZoneLine, rules: LineRules, order: Order, groups: Groups, gap_ns: int
-) -> _Replayed:
-    numbers = {}
-    if line.is_plain and rules.serves_alike(line.told):
-        numbers = {group[0]: len(group) for group in groups if group[0] in line.group_of}
-        groups = [group[:1] for group in groups]
-        operations = line.told_of_some(numbers)
-    else:
-        operations = line.operations
-    history = LineReplay(operations, rules, line.leaving, order, numbers).run()
-    services = history.first_services()
-    if rules.profile.queue_mode == "REMOVE_ADD" and rules.taint_mode:
-        exchange_those_who_stay(history)
-    else:
-        keep_to_the_line(history)
-        exchange_those_of_one_tick(history)
-    tokens = Tokens.spent(history.tokens_ns, gap_ns)
-    rows = [
-        _alike(tokens, [history.waits[name] for name in group if name in history.waits], group)
-        for group in groups
-    ]
-    matter = history.pass_inside_matters, history.late_view_matters
-    several = bool(numbers)
-    return _Replayed(
-        rows, tokens, services, *matter, of_several=several, operations=len(operations)
-    )
-
-
 def wait_windows(
     line_and_rules: Iterable[tuple[ZoneLine, LineRules]],
     spread: Spread,
@@ -238,9 +91,26 @@ def wait_windows(
     Spans are widened by ``padding_ns``; ``services`` get, for each replay, when nodes were served first. ``known`` has
     replays of before.
     """
-    replayed = list(line_and_rules)
+    asked = tuple(line_and_rules), spread, padding_ns
+    found = known.windows.get(asked)
+    if found is None:
+        was_cut_short, known.cut_short = known.cut_short, False
+        found = _found_out(*asked, known)
+        if not known.cut_short:
+            known.windows[asked] = found
+        known.cut_short = known.cut_short or was_cut_short
+    waits, served = found
+    services.update(served)
+    return waits
+
+
+def _found_out(
+    replayed: Sequence[tuple[ZoneLine, LineRules]], spread: Spread, padding_ns: int, known: Replays
+) -> tuple[dict[str, list[WaitWindow]], set[tuple[int, ...]]]:
+    """The waits of all nodes, and the instants of services in each replay."""
     lines = [line for line, _ in replayed]
     groups = groups_of(lines)
+    services = set[tuple[int, ...]]()
     # By group, and by the ordinal of the wait, its windows for each order.
     found: list[list[list[WaitWindow]]] = [[] for _ in groups]
     served = _orders(
@@ -284,7 +154,7 @@ def wait_windows(
         if merged:
             # One list for all of them.
             waits.update(dict.fromkeys(group_names, merged))
-    return waits
+    return waits, services
 
 
 def _replays_of(
@@ -293,7 +163,7 @@ def _replays_of(
     groups: Groups,
     spread: Spread,
     known: Replays,
-) -> tuple[list[_Replayed], frozenset[str]]:
+) -> tuple[list[Replayed], frozenset[str]]:
     """The replays of one order, and the names of unknowns that are not wholly explored in them."""
     runs = [known.of(line, rules, order, groups, spread.gap_ns) for line, rules in replayed]
     between = lags_between(replayed, [run.tokens.at_ns for run in runs])
@@ -310,7 +180,7 @@ def _may_see_false(wait: WaitWindow, name: str, lines: Iterable[ZoneLine]) -> bo
     return any(low_ns < until_ns and since_ns <= high_ns for low_ns, high_ns in wait.spans)
 
 
-def _window(replays: list[_Alike], spread: Spread, *, sure: bool) -> WaitWindow:
+def _window(replays: list[Alike], spread: Spread, *, sure: bool) -> WaitWindow:
     """The wait over replays of one order: token by token, see the module's text."""
     return WaitWindow(
         tuple(_spans(replays, spread)),
@@ -320,7 +190,7 @@ def _window(replays: list[_Alike], spread: Spread, *, sure: bool) -> WaitWindow:
     )
 
 
-def _spans(replays: list[_Alike], spread: Spread) -> Iterator[Span]:
+def _spans(replays: list[Alike], spread: Spread) -> Iterator[Span]:
     """The spans of all tokens that can be the wait's own; of those that all replays give it, stretch by stretch."""
     first = min(replay.first_token for replay in replays)
     last = max(replay.last_token for replay in replays)
@@ -347,7 +217,7 @@ def _spans(replays: list[_Alike], spread: Spread) -> Iterator[Span]:
             yield since_ns, max(since_ns, min(until_ns, spread.end_ns))
 
 
-def _misses_it_by_lags(token: int, replay: _Alike, spread: Spread) -> bool:
+def _misses_it_by_lags(token: int, replay: Alike, spread: Spread) -> bool:
     """Whether the token comes too early for the wait, but need not if passes come later."""
     reach_ns = spread.lags_ns(token) - replay.eligible_ns
     return token < replay.first_token and replay.tokens.at_ns[token] + reach_ns >= 0
@@ -371,7 +241,7 @@ def _stretches(of_all: range, tokens: Iterable[Tokens]) -> Iterator[range]:
 
 
 def _spans_of_token(
-    token: int, own: list[_Alike], replays: list[_Alike], spread: Spread
+    token: int, own: list[Alike], replays: list[Alike], spread: Spread
 ) -> Iterator[Span]:
     """From when to when a token can be spent on the wait, given its instants in some replays."""
     slack_ns = spread.of_token(token)

@@ -41,8 +41,8 @@ from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.simulate import simulate
 from kubectl_evictplan.windows.alike_nodes import AlikeNodes
 from kubectl_evictplan.windows.line_replay import LineRules
+from kubectl_evictplan.windows.line_replays import Replays
 from kubectl_evictplan.windows.line_windows import (
-    Replays,
     Spread,
     WaitWindow,
     as_one_wait,

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
 from types import MappingProxyType
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
+
+import msgspec
 
 from kubectl_evictplan.cluster.timeline import QueueOperation, Told
 from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, TRUE, UNKNOWN
-from kubectl_evictplan.windows.line_replay import InLine, LineHistory, Order, Wait, leaving_instants
 from kubectl_evictplan.windows.spans import NEVER_NS
 
 # What makes a queue anew, or its process.
@@ -22,7 +23,65 @@ _REMEMBERED_MAX = 1_000
 _T = TypeVar("_T")
 
 # Nodes, those that are alike together.
-Groups = list[tuple[str, ...]]
+Groups = tuple[tuple[str, ...], ...]
+
+
+class InLine(NamedTuple):
+    """A node that waits: when it leaves unserved (``NEVER_NS``: it stays), and when a tick wrote Ready=Unknown before (-1: none did)."""
+
+    name: str
+    leaves_ns: int
+    written_ns: int
+
+    def placed(self, order: Order) -> str:
+        """Its place as text, another one for each node: the smaller the earlier."""
+        return f"{order(self)}/{self.name}"
+
+
+# A node's place among those that one tick puts in line, as text, the smaller the earlier.
+Order = Callable[[InLine], str]
+
+
+class Wait(msgspec.Struct, eq=False):
+    """A node's wait in line: which tokens could have been its own.
+
+    Tokens are counted from 0 in the order in which the replay spends them; the wait may be served with
+    any from ``first_token`` to ``last_token`` (none when the latter is smaller). From ``useless_ns`` on a token buys
+    no taint: the node is ready or deleted, or the process has ended.
+    """
+
+    eligible_ns: int
+    # When it stops making sense if it is not served before; NEVER_NS when it does not.
+    leaves_ns: int
+    first_token: int
+    last_token: int
+    served: bool = False
+    useless_ns: int = NEVER_NS
+
+
+class LineHistory(msgspec.Struct, frozen=True):
+    """What one replay found: the instants of all tokens, and each node's waits in order."""
+
+    tokens_ns: Sequence[int]
+    waits: Mapping[str, Sequence[Wait]]
+    # Nodes stand for several: each token is spent on another one.
+    every_token_serves: bool
+    # What the rules say of passes inside ticks, and of informers that show things late, had a say in it.
+    pass_inside_matters: bool
+    late_view_matters: bool
+    token_at_start_matters: bool
+    # Who was taken before whom that could have been taken as well: the replay is the same in every order that says so.
+    before: Collection[tuple[InLine, InLine]]
+
+    def first_services(self) -> tuple[int, ...]:
+        """The instants at which nodes are served for the first time, sorted."""
+        if self.every_token_serves:
+            return tuple(self.tokens_ns)
+        served = (
+            next((self.tokens_ns[wait.last_token] for wait in waits if wait.served), None)
+            for waits in self.waits.values()
+        )
+        return tuple(sorted(at_ns for at_ns in served if at_ns is not None))
 
 
 class ZoneLine:
@@ -52,7 +111,7 @@ class ZoneLine:
                 for name, operations_of_it in of_each.items()
             }
         )
-        self.leaving = self._of_members(leaving_instants(told))
+        self.leaving = self._of_members(_leaving_instants(told))
 
     def _of_members(self, found: Mapping[str, _T]) -> dict[str, _T]:
         """What was found of one node of those that are alike, of all of them."""
@@ -182,15 +241,14 @@ class ZoneLine:
         """Nodes whose taint a person takes off; nobody knows whether it is there then."""
         return self._everybody(each.name for each in self.told if each.told is Told.UNTAINTED)
 
-    def places(self, order: Order) -> tuple[tuple[str, int], ...]:
-        """Every node, for each of its waits, as the order has them."""
-        several = (
+    @cached_property
+    def in_line(self) -> list[InLine]:
+        """Every node, for each of its waits."""
+        return [
             InLine(name, at_ns, self._newest_unknown_ns(name, at_ns))
             for name in self.group_of
             for at_ns in (*self.leaving.get(name, ()), NEVER_NS)
-        )
-        placed = sorted(several, key=lambda each: (order(each), each.name))
-        return tuple((each.name, each.leaves_ns) for each in placed)
+        ]
 
     @property
     def takes_back(self) -> bool:
@@ -242,6 +300,16 @@ class ZoneLine:
         return any(operation.told is Told.SPENT for operation in self.told)
 
 
+def _leaving_instants(operations: Iterable[QueueOperation]) -> dict[str, list[int]]:
+    """When each node stops being worth a token, in order."""
+    instants: dict[str, list[int]] = {}
+    for operation in operations:
+        ready = operation.told is Told.STATUS and operation.status == TRUE
+        if ready or operation.told in (Told.NODE_GONE, Told.REACHABLE):
+            instants.setdefault(operation.name, []).append(operation.at_ns)
+    return instants
+
+
 def groups_of(lines: Iterable[ZoneLine]) -> Groups:
     """Nodes that no line tells apart."""
     found: dict[tuple[int | None, ...], list[str]] = {}
@@ -250,7 +318,7 @@ def groups_of(lines: Iterable[ZoneLine]) -> Groups:
     keys = zip(*[map(line.group_of.get, names) for line in several], strict=True)
     for name, key in zip(names, keys, strict=True):
         found.setdefault(key, []).append(name)
-    return [tuple(names) for names in found.values()]
+    return tuple(tuple(names) for names in found.values())
 
 
 def _told_of_all(

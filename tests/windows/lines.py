@@ -9,17 +9,11 @@ from kubectl_evictplan.cluster.timeline import QueueOperation, Told
 from kubectl_evictplan.controllers.releases import release_profile
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.windows.budget import Budget
-from kubectl_evictplan.windows.line_replay import (
-    InLine,
-    LineHistory,
-    LineReplay,
-    LineRules,
-    Order,
-    Wait,
-)
-from kubectl_evictplan.windows.line_windows import Replays, Spread, wait_windows
+from kubectl_evictplan.windows.line_replay import LineReplay, LineRules
+from kubectl_evictplan.windows.line_replays import Replays
+from kubectl_evictplan.windows.line_windows import Spread, wait_windows
 from kubectl_evictplan.windows.spans import Span
-from kubectl_evictplan.windows.zone_lines import ZoneLine
+from kubectl_evictplan.windows.zone_lines import InLine, LineHistory, Order, Wait, ZoneLine
 
 LAG = 0.105
 # What the windows of lines that differ by nothing but the lag of the passes are taken with.

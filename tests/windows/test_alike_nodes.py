@@ -22,7 +22,7 @@ from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings
 from kubectl_evictplan.windows.alike_nodes import AlikeNodes
-from kubectl_evictplan.windows.line_windows import _replayed
+from kubectl_evictplan.windows.line_replays import _replayed
 from kubectl_evictplan.windows.node_runs import NodeRunner, _rules
 from kubectl_evictplan.windows.unknowns.lines import PASS_LAG_MAX_NS
 from kubectl_evictplan.windows.unknowns.of_node_runs import pieces

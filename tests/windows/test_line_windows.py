@@ -16,8 +16,8 @@ from builders import ns
 from kubectl_evictplan.cluster.timeline import Told
 from kubectl_evictplan.windows import line_windows
 from kubectl_evictplan.windows.budget import Budget
+from kubectl_evictplan.windows.line_replays import Replays
 from kubectl_evictplan.windows.line_windows import (
-    Replays,
     Spread,
     WaitWindow,
     merge_waits,

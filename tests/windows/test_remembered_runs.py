@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from drain_worlds import DrainedWorld
 from soak_worlds import draw_soak_world
-from windows.lines import Line
+from windows.lines import Line, in_order
 
 from builders import (
     default_tolerations,
@@ -16,7 +16,6 @@ from builders import (
     make_pod,
     make_scenario,
     make_snapshot,
-    ns,
     tolerates,
 )
 from kubectl_evictplan.cluster.timeline import Timeline, Told
@@ -26,10 +25,9 @@ from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings
 from kubectl_evictplan.windows.budget import Budget
-from kubectl_evictplan.windows.line_windows import Replays
+from kubectl_evictplan.windows.line_replays import Replays
 from kubectl_evictplan.windows.pod_worlds import PodWorld
-from kubectl_evictplan.windows.unknowns.order_in_line import first_leaves_first
-from kubectl_evictplan.windows.zone_lines import ZoneLine
+from kubectl_evictplan.windows.zone_lines import Order, ZoneLine, groups_of
 
 RELEASE = resolve_configuration(
     ControllerSettings(kubernetes_version="1.29.6"), ControlPlaneFlags()
@@ -98,12 +96,28 @@ def test_a_pass_inside_a_tick_that_finds_no_token_changes_nothing() -> None:
     assert line.replay().pass_inside_matters
 
 
-def test_orders_with_the_same_nodes_before_each_other_are_one_replay() -> None:
+def replays_made(line: Line, *orders: Order, **rules: bool) -> int:
+    """How many replays are made of the line: one by each order, each with and without these rules."""
+    zone, replays = ZoneLine(line.told), Replays(Budget())
+    groups = groups_of([zone])
+    chosen = [line.rules, line.rules._replace(**rules)] if rules else [line.rules]
+    return len({id(replays.of(zone, each, o, groups, 0)) for each in chosen for o in orders})
+
+
+def test_orders_that_differ_in_nobody_who_was_taken_share_a_replay() -> None:
     line = Line()
     line.silent(5, "a", "b")
-    zone, replays, groups = ZoneLine(line.told), Replays(Budget()), [("a",), ("b",)]
-    one = replays.of(zone, line.rules, first_leaves_first, groups, ns(10))
-    alike = replays.of(zone, line.rules, lambda one: one.name, groups, ns(10))
-    other = replays.of(zone, line.rules, lambda one: chr(200 - ord(one.name)), groups, ns(10))
-    assert alike is one
-    assert other is not one
+    line.silent(40, "c")
+    line.returns(90, 95, "a")
+
+    assert replays_made(line, in_order("a", "b", "c"), in_order("c", "a", "b")) == 1
+    assert replays_made(line, in_order("a", "b", "c"), in_order("b", "a", "c")) == 2
+
+
+def test_the_token_of_the_start_matters_only_while_it_is_not_there_again() -> None:
+    for silent_at, made in ((5, 2), (15, 1)):
+        line = Line()
+        line.tell(0, Told.SPENT)
+        line.silent(silent_at, "a")
+
+        assert replays_made(line, in_order("a"), spent_at_start=True) == made

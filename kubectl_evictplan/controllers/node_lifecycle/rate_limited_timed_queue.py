@@ -14,7 +14,7 @@ Upstream: pkg/controller/nodelifecycle/scheduler/rate_limited_queue.go. Rules of
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -51,6 +51,10 @@ class TimedQueue(msgspec.Struct, eq=False):
         """ProcessAt and name of the entry that is due first."""
         at_ns, name, _ = self._entries[0]
         return at_ns, name
+
+    def due(self) -> Iterator[tuple[int, str]]:
+        """ProcessAt and name of every entry, in no order."""
+        return ((at_ns, name) for at_ns, name, _ in self._entries)
 
     def push(self, at_ns: int, name: str) -> None:
         """``heap.Push``."""
@@ -164,6 +168,17 @@ class RateLimitedTimedQueue:
             return self._entries.head() if self._entries else None
         refreshed = (latest_tick_ns, names[0])
         return min(self._entries.head(), refreshed) if self._entries else refreshed
+
+    def rivals(self, latest_tick_ns: int) -> list[str]:
+        """Names of all other entries that are due when the head is: only names decide between them."""
+        head = self.head(latest_tick_ns)
+        if head is None:
+            return []
+        found = [name for at_ns, name in self._entries.due() if at_ns == head[0]]
+        if head[0] == latest_tick_ns:
+            found += self._refreshed
+        found.remove(head[1])
+        return found
 
     def try_pass(self, now_ns: int, latest_tick_ns: int, process: ActionFunc) -> None:
         """``Try``: hand over heads while the limiter accepts."""

@@ -13,6 +13,7 @@ from kubectl_evictplan.windows.unknowns.lines import (
 )
 from kubectl_evictplan.windows.unknowns.monitor_ticks import MonitorPhase, TickCost
 from kubectl_evictplan.windows.unknowns.of_drains import DrainLatencies
+from kubectl_evictplan.windows.unknowns.of_node_runs import ZoneWalk
 from kubectl_evictplan.windows.unknowns.of_pods import (
     GarbageCollection,
     PodExit,
@@ -23,7 +24,6 @@ from kubectl_evictplan.windows.unknowns.order_in_line import OrderInLine
 from kubectl_evictplan.windows.unknowns.services import Services
 from kubectl_evictplan.windows.unknowns.starts import KubeletReturns, ProcessStarts
 from kubectl_evictplan.windows.unknowns.unknown import Unknown
-from kubectl_evictplan.windows.unknowns.zone_walk import ZoneWalk
 
 UNKNOWNS: tuple[type[Unknown[Any]], ...] = (
     LastHeartbeats,
