@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from kubectl_evictplan.kube.objects import Pod, PodDisruptionBudget, PodWebhook
 from kubectl_evictplan.kube.selectors import meets
@@ -64,25 +65,43 @@ def selects(budget: PodDisruptionBudget, labels: Mapping[str, str]) -> bool:
     )
 
 
-def webhooks_asked(webhooks: Iterable[PodWebhook], pod: Pod) -> list[str]:
-    """Names of the webhooks that may refuse the deletion of the pod."""
-    return [one.name for one in webhooks if one.of_deletion and _may_ask(one, pod)]
+def webhooks_asked(webhooks: Iterable[PodWebhook], pod: Pod, *, evicts: bool = False) -> list[str]:
+    """Names of the webhooks that may refuse the deletion of the pod.
+
+    ``evicts``: by the Eviction API. Webhooks are asked about the Eviction that somebody creates, which has no labels, but not about
+    the DELETE that follows (``addConditionAndDeletePod``).
+    """
+    if evicts:
+        return [one.name for one in webhooks if one.of_eviction and _may_ask(one, pod, {})]
+    return [one.name for one in webhooks if one.of_deletion and _may_ask(one, pod, pod.labels)]
 
 
 def may_refuse_creation(webhooks: Iterable[PodWebhook], pod: Pod) -> bool:
     """Whether some webhook may refuse another pod like this one, or does while nobody answers for it."""
-    return any(one.of_creation and _may_ask(one, pod) for one in webhooks)
+    return any(one.of_creation and _may_ask(one, pod, pod.labels) for one in webhooks)
 
 
-def pods_refusable(webhooks: tuple[PodWebhook, ...], pods: Mapping[str, Pod]) -> frozenset[str]:
-    """Keys of the pods whose deletion some webhook may refuse."""
-    if not webhooks:
-        return frozenset()
-    return frozenset(key for key, pod in pods.items() if webhooks_asked(webhooks, pod))
+class RefusablePods(NamedTuple):
+    """Keys of the pods that some webhook may keep: from whoever deletes them, and from the Eviction API."""
+
+    deleted: frozenset[str]
+    evicted: frozenset[str]
 
 
-def _may_ask(webhook: PodWebhook, pod: Pod) -> bool:
+def pods_refusable(webhooks: tuple[PodWebhook, ...], pods: Mapping[str, Pod]) -> RefusablePods:
+    """The pods whose deletion or eviction some webhook may refuse."""
+    deleted = any(one.of_deletion for one in webhooks)
+    evicted = any(one.of_eviction for one in webhooks)
+    return RefusablePods(
+        frozenset(k for k, pod in pods.items() if deleted and webhooks_asked(webhooks, pod)),
+        frozenset(
+            k for k, pod in pods.items() if evicted and webhooks_asked(webhooks, pod, evicts=True)
+        ),
+    )
+
+
+def _may_ask(webhook: PodWebhook, pod: Pod, labels: Mapping[str, str]) -> bool:
     namespace = {_NAMESPACE_NAME: pod.namespace}
-    return all(meets(pod.labels, *wish) for wish in webhook.object_selector) and all(
+    return all(meets(labels, *wish) for wish in webhook.object_selector) and all(
         meets(namespace, *wish) for wish in webhook.namespace_selector if wish[0] == _NAMESPACE_NAME
     )

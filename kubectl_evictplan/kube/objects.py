@@ -299,7 +299,7 @@ class PodDisruptionBudget(msgspec.Struct, frozen=True):
 
 
 class PodWebhook(msgspec.Struct, frozen=True):
-    """An admission webhook ("configuration/webhook") that is asked before pods are deleted, or with failurePolicy Fail created.
+    """An admission webhook ("configuration/webhook") that is asked before pods are deleted or evicted, or with failurePolicy Fail created.
 
     The selectors are (key, operator, values) of each wish; matchLabels are written with In.
     """
@@ -309,6 +309,7 @@ class PodWebhook(msgspec.Struct, frozen=True):
     namespace_selector: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
     of_deletion: bool = True
     of_creation: bool = False
+    of_eviction: bool = False
 
 
 class Warning(msgspec.Struct, frozen=True):  # noqa: A001 - the answer's own word

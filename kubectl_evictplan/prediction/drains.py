@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 from kubectl_evictplan.cluster.readiness import ReadyTimes
 from kubectl_evictplan.cluster.timeline import EVICTION_API
+from kubectl_evictplan.kube.budgets import RefusablePods
 from kubectl_evictplan.kube.durations import format_duration
 from kubectl_evictplan.prediction.causes import seconds
 from kubectl_evictplan.prediction.document import (
@@ -256,16 +257,16 @@ def drain_going(
     exploration: Exploration,
     explored: DrainExploration | None,
     scenario: Scenario,
-    refusable: Collection[str],
+    refusable: RefusablePods,
 ) -> Iterator[Joint]:
     """Pods of which no single deletion is certain, and yet they go: kubectl or somebody else deletes them.
 
-    To be asked after ``merge_drains``. ``refusable`` are pods whose DELETE a webhook may refuse. Nothing is said
+    To be asked after ``merge_drains``. ``refusable`` are pods that a webhook may keep. Nothing is said
     where budgets are not known.
     """
     if explored is None or explored.world.budgets_denied or not explored.world.budgets_listed:
         return
-    horizon_ns = scenario.end_ns
+    horizon_ns, kept = scenario.end_ns, refusable.deleted | refusable.evicted
     rows: dict[tuple[str, str], list[EvictionKey]] = {}
     for key in exploration.evictions:
         if (key.pod, key.uid) in exploration.going:
@@ -273,7 +274,7 @@ def drain_going(
     for (pod, uid), keys in sorted(rows.items()):
         sure = any(exploration.evictions[key].certain for key in keys)
         by_ns = exploration.going[pod, uid]
-        if len(keys) > 1 and not sure and pod not in refusable and by_ns <= horizon_ns:
+        if len(keys) > 1 and not sure and pod not in kept and by_ns <= horizon_ns:
             yield Joint(f"pod/{pod}", PODS_EVICTED, 1, 1, 1, seconds(by_ns))
 
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from kubectl_evictplan.cluster import timeline
 from kubectl_evictplan.cluster.timeline import (
+    EVICTION_API,
     NODE_LIFECYCLE,
     POD_GC,
     TAINT_EVICTION,
@@ -18,6 +19,7 @@ from kubectl_evictplan.cluster.timeline import (
     PodDeleted,
     Timeline,
 )
+from kubectl_evictplan.kube.budgets import RefusablePods
 from kubectl_evictplan.kube.durations import MILLISECOND_NS
 from kubectl_evictplan.kube.objects import Taint
 from kubectl_evictplan.kube.timestamps import format_rfc3339
@@ -60,11 +62,11 @@ def eviction_list(
     kinds: Sequence[EvictedKind],
     ends: PodEnds,
     names: NamesOfAlike,
-    refusable: Collection[str],
+    refusable: RefusablePods,
 ) -> Evictions:
     """All evictions: ``kinds`` with all that are alike.
 
-    ``refusable`` are pods whose DELETE an admission webhook may refuse: never certain.
+    ``refusable`` are pods that an admission webhook may keep: their evictions are never certain.
     """
     chains: dict[int, ChainCache] = {}
     rows = _Rows(start_ns, ends)
@@ -75,7 +77,9 @@ def eviction_list(
         chain = ChainOfKind(kind.key.pod, kind.found.node, find_chain)
         for node, pods in names.of(kind):
             here = row if node == row.node else replace(row, node=node)
-            groups += _groups(here, partial(chain.on, node), pods, refusable)
+            asked = kind.key.controller == EVICTION_API
+            kept = refusable.evicted if asked else refusable.deleted
+            groups += _groups(here, partial(chain.on, node), pods, kept)
     if len({(kind.key.pod, kind.key.uid) for kind in kinds}) < len(kinds):
         from kubectl_evictplan.prediction.object_ends import with_one_end
 

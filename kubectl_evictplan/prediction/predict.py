@@ -6,7 +6,7 @@ The way to one predicted eviction: this module, ``simulation/simulate.py`` (the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
@@ -19,7 +19,7 @@ from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.job_tracking import job_controller_runs_in_the_end
 from kubectl_evictplan.engine.drain_timing import DrainTiming
 from kubectl_evictplan.engine.timing import Timing
-from kubectl_evictplan.kube.budgets import pods_refusable
+from kubectl_evictplan.kube.budgets import RefusablePods, pods_refusable
 from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS, format_duration
 from kubectl_evictplan.kube.finalizers import jobs_managed_elsewhere
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
@@ -207,7 +207,7 @@ def _joint(
     exploration: Exploration,
     drains: DrainExploration | None,
     scenario: Scenario,
-    refusable: Collection[str],
+    refusable: RefusablePods,
     alike: AlikePods,
     configuration: ControllerConfiguration,
 ) -> tuple[Joint, ...]:

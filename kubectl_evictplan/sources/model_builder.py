@@ -251,17 +251,19 @@ class ModelBuilder:
                 yield ContainerRequests(sys.intern(container.name), requests)
 
     def webhooks(self, decoded: wire_control_plane.WireWebhooks) -> Iterator[PodWebhook]:
-        """Yield those of a configuration that are asked about the deletion of pods, or must agree to their creation."""
+        """Yield those of a configuration that are asked about the deletion or eviction of pods, or must agree to their creation."""
         for webhook in decoded.webhooks:
             deletes = _asks_about_pods(webhook, "DELETE")
             creates = _asks_about_pods(webhook, "CREATE") and webhook.failure_policy == "Fail"
-            if deletes or creates:
+            evicts = _asks_about_pods(webhook, "CREATE", "eviction")
+            if deletes or creates or evicts:
                 yield PodWebhook(
                     f"{decoded.metadata.name}/{webhook.name}",
                     _wishes(webhook.object_selector),
                     _wishes(webhook.namespace_selector),
                     of_deletion=deletes,
                     of_creation=creates,
+                    of_eviction=evicts,
                 )
 
     def budget(self, decoded: wire.WireBudget) -> PodDisruptionBudget:
@@ -389,12 +391,16 @@ def _failure_rule(rule: wire.FailureRule) -> FailureRule:
     return FailureRule(on, sys.intern(rule.action))
 
 
-def _asks_about_pods(webhook: wire_control_plane.Webhook, operation: str) -> bool:
-    """Tell whether a rule covers this operation on pods; versions and scope leave nothing out."""
+def _asks_about_pods(
+    webhook: wire_control_plane.Webhook, operation: str, subresource: str = ""
+) -> bool:
+    """Tell whether a rule covers this operation on pods, or on one of their subresources; versions and scope leave nothing out."""
+    behind = f"/{subresource}" if subresource else ""
+    covering = {f"pods{behind}", f"*{behind}", "pods/*", "*/*"}
     return any(
         {"", "*"} & set(rule.api_groups)
         and {operation, "*"} & set(rule.operations)
-        and {"pods", "pods/*", "*", "*/*"} & set(rule.resources)
+        and covering & set(rule.resources)
         for rule in webhook.rules
     )
 

@@ -83,7 +83,7 @@ class AlikeFailures:
         self._prepared = prepared
         snapshot = prepared.snapshot
         everybody = {pod.key: pod for pod in snapshot.pods} if snapshot.webhooks else {}
-        self._refusable = pods_refusable(snapshot.webhooks, everybody)
+        self._refusable = pods_refusable(snapshot.webhooks, everybody).deleted
         self._classes: dict[Hashable, _Class] = {}
         # By class and cell the renewals (offsets) with the names of their nodes.
         self._members: dict[Hashable, list[tuple[int, str]]] = {}

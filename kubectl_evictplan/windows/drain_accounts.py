@@ -139,7 +139,7 @@ class Accounts:
             or budget.disrupted_pods
             or len({turn.drain.process for turn, _ in turns}) > 1
             or any(pod in turn.guests or not turn.known for turn, pod in turns)
-            or any(facts.may_be_refused(pod) for _, pod in turns)
+            or any(facts.is_refusable(pod, turn) for turn, pod in turns)
             or not all(map(facts.is_settled, covered))
             or any(owner_key(pod) in facts.unsure for pod in covered)
             or not facts.keeps_its_wish(place)

@@ -268,7 +268,7 @@ class DrainBounds:
         return whole or turn.drain in self.never_begun
 
     def _fates(self, turn: PlannedTurn, begun_ns: int) -> TurnFates:
-        refused = any(map(self.covered.may_be_refused, turn.everybody))
+        refused = any(self.covered.is_refusable(pod, turn) for pod in turn.everybody)
         unseen = not turn.options.disable_eviction and any(
             map(self.covered.may_be_refused_unseen, turn.everybody)
         )

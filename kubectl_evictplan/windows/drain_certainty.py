@@ -81,16 +81,16 @@ class SureDrains:
         guests = [self._end_of(pod, turn) for pod in turn.guests]
         skipped = turn.options.skipped_after_ns is not None
         gone = skipped or not any(lasting_finalizers(pod) for pod in (*turn.pods, *turn.guests))
-        gone = gone and all(map(self._ends, turn.leaving))
+        gone = gone and all(self._ends(one, turn) for one in turn.leaving)
         gone = gone and all(self._is_surely_met(one, turn) for one in turn.strangers)
         if None in ends or not gone or any(end is not DrainEnd.DRAINED for end in guests):
             return None
         return DrainEnd.ERROR if DrainEnd.ERROR in ends else DrainEnd.DRAINED
 
-    def _ends(self, leaving: Leaving) -> bool:
+    def _ends(self, leaving: Leaving, turn: PlannedTurn) -> bool:
         """Whether kubectl is through some day with a pod that terminates at the start, however often it asks."""
         free = not self._covered.asked_about(leaving.pod)
-        free = free and not self._covered.may_be_refused(leaving.pod)
+        free = free and not self._covered.is_refusable(leaving.pod, turn)
         free = free and not self._covered.may_be_refused_unseen(leaving.pod)
         free = free and not self._covered.fails_in_namespace(leaving.pod)
         return leaving.over_ns is not None and free
@@ -104,7 +104,7 @@ class SureDrains:
 
     def _end_of(self, pod: Pod, turn: PlannedTurn) -> DrainEnd | None:
         """How kubectl gets through with a pod, whose object ends some day."""
-        if self._covered.may_be_refused(pod):
+        if self._covered.is_refusable(pod, turn):
             return None
         if turn.options.disable_eviction:
             return DrainEnd.DRAINED

@@ -146,7 +146,7 @@ class Contests:
         if turn.refused:
             refused = frozenset((DrainEnd.REFUSED,))
             return Contest((), (), (), 0, 0, frozenset(), one_by_one, refused)
-        refusable = any(map(self._covered.may_be_refused, turn.everybody))
+        refusable = any(self._covered.is_refusable(pod, turn) for pod in turn.everybody)
         tasks = list(self._tasks(turn, begun_ns, refusable=refusable))
         if by_ns is not None and not one_by_one:
             tasks = [self._at_first(one, turn, by_ns) for one in tasks]
@@ -168,7 +168,7 @@ class Contests:
         fails = turn.known and any(not self.may_pass(pod, turn) for pod in failing)
         reasons: set[DrainEnd | None] = {DrainEnd.ERROR} if fails else {DrainEnd.DRAINED}
         negative = any(self.may_fail(one.pod, turn) for one in tasks)
-        unseen = any(map(self._may_make_fail, turn.strangers))
+        unseen = any(self._may_make_fail(one, turn) for one in turn.strangers)
         unseen = unseen or any(self._may_fail_unseen(pod, turn) for pod in turn.everybody)
         if failing or guests or refusable or negative or unseen:
             reasons.add(DrainEnd.ERROR)
@@ -192,7 +192,7 @@ class Contests:
         """Whether kubectl asks for it in vain, for ever, and nobody deletes it in another way."""
         places = self.asked_of(pod, turn)
         one_way = len(places) == 1 and turn.sole_controller and pod.ready == "True"
-        one_way = one_way and not self._covered.may_be_refused(pod)
+        one_way = one_way and not self._covered.is_refusable(pod, turn)
         one_way = one_way and not self._may_be_refused_unseen(pod, turn)
         return one_way and self._progress.is_closed(places[0])
 
@@ -257,7 +257,7 @@ class Contests:
                 earliest_ns = max(one.earliest_ns, opens_ns - begun_ns)
                 # After the first that is refused kubectl deletes nobody.
                 refused = refusable and turn.options.disable_eviction
-                refused = refused or self._covered.may_be_refused(pod)
+                refused = refused or self._covered.is_refusable(pod, turn)
                 refused = refused or self.may_fail(pod, turn)
                 there, goes = one.there and not refused, one.goes and not refused
                 yield one._replace(earliest_ns=earliest_ns, there=there, goes=goes)
@@ -274,7 +274,7 @@ class Contests:
         for stranger in turn.strangers:
             for one in self._task(turn, stranger.pod, guest=True):
                 free = not stranger.budgets or turn.options.disable_eviction
-                free = free and not self._covered.may_be_refused(stranger.pod)
+                free = free and not self._covered.is_refusable(stranger.pod, turn)
                 latest_ns = one.latest_ns if free else None
                 yield one._replace(latest_ns=latest_ns, place=None, there=False, goes=False)
 
@@ -283,9 +283,9 @@ class Contests:
         """Whether it matters not how many strangers there are: kubectl asks for all pods at one time."""
         return not turn.options.disable_eviction and not turn.options.parallel
 
-    def _may_make_fail(self, stranger: Stranger) -> bool:
+    def _may_make_fail(self, stranger: Stranger, turn: PlannedTurn) -> bool:
         """Whether kubectl may be answered with an error that it does not repeat, if such a pod is there."""
-        refused = self._covered.may_be_refused(stranger.pod)
+        refused = self._covered.is_refusable(stranger.pod, turn)
         return refused or stranger.budgets > 1 or self._covered.may_fail_unseen(stranger.pod)
 
     def _at_first(self, task: Task, turn: PlannedTurn, by_ns: int) -> Task:

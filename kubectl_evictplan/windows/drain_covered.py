@@ -93,9 +93,13 @@ class CoveredPods:
         """Whether it may be Pending still when kubectl asks, so that it goes whatever budgets say."""
         return self.is_starting(pod) and can_ignore_budgets(pod, self._rules)
 
-    def may_be_refused(self, pod: Pod) -> bool:
-        """Whether a webhook is asked before it is deleted, which may refuse it with whatever answer."""
-        return bool(webhooks_asked(self.world.snapshot.webhooks, pod))
+    def may_be_refused(self, pod: Pod, *, evicts: bool) -> bool:
+        """Whether a webhook is asked before it is evicted, or deleted, which may refuse it with whatever answer."""
+        return bool(webhooks_asked(self.world.snapshot.webhooks, pod, evicts=evicts))
+
+    def is_refusable(self, pod: Pod, turn: PlannedTurn) -> bool:
+        """``may_be_refused`` when kubectl comes to its node."""
+        return self.may_be_refused(pod, evicts=not turn.options.disable_eviction)
 
     def held_up_ns(self, pod: Pod, *, guest: bool, alone: bool) -> int:
         """How much later it is evicted at most because it changes in the moment of a DELETE that must find it as it was read.
@@ -232,7 +236,7 @@ class CoveredPods:
             and pod.deletion_timestamp_ns is None
             and len(self.covering(pod)) == 1
             and not self.is_starting(pod)
-            and not self.may_be_refused(pod)
+            and not self.may_be_refused(pod, evicts=True)
             and not self.is_in_terminating_namespace(pod)
         )
 

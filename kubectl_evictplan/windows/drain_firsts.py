@@ -45,7 +45,7 @@ class FirstRequests:
         if pod.ready != "True":
             return self._uncounted_ns(pod, turn, place, by_itself_ns)
         spare = self._progress.spare(place)
-        if spare is None or self._covered.may_be_refused(pod):
+        if spare is None or self._covered.is_refusable(pod, turn):
             return None
         if not turn.known and not self._rules.ignores_pending:
             # Whom somebody else has deleted a budget may keep there.

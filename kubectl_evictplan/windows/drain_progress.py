@@ -158,9 +158,6 @@ class Progress:
         if not self.opens_again(place):
             return None
         recoveries = [self._recoveries.latest_ns(pod, turn.options) for turn, pod in tasks]
-        if any(self._covered.may_be_refused(pod) for _, pod in tasks):
-            # The disruption is taken before a webhook refuses, and given back when the pod is still there.
-            recoveries.append(FORGOTTEN_NS)
         known = [one for one in recoveries if one is not None]
         if len(known) < len(recoveries):
             return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from drain_worlds import CONFIGURATION, App, drain, drained_cluster, drains
 from msgspec.structs import replace
 from warning_runs import configured, objects
 
@@ -56,6 +57,7 @@ def test_a_rule_that_covers_the_deletion_of_pods_is_read(load: Any, change: Any)
         {"operations": ["UPDATE"]},
         {"resources": ["deployments"]},
         {"resources": ["pods/eviction"]},
+        {"resources": ["pods/status"], "operations": ["*"]},
         {"apiGroups": ["apps"]},
         {"operations": None},
     ],
@@ -71,8 +73,44 @@ def test_a_webhook_that_must_agree_to_new_pods_is_not_asked_before_one_is_delete
     create = DELETE_PODS | {"operations": ["CREATE"]}
     [webhook] = load(configuration(create)).webhooks
     assert (webhook.of_deletion, webhook.of_creation) == (False, True)
+    assert not webhook.of_eviction
     assert not webhooks_asked([webhook], make_pod("a", "n"))
     assert load(configuration(create, failurePolicy="Ignore")).webhooks == ()
+
+
+@pytest.mark.parametrize("resource", ["pods/eviction", "*/eviction", "pods/*", "*/*"])
+def test_an_eviction_is_created_below_a_pod_whatever_is_to_be_done_about_failures(
+    load: Any, resource: str
+) -> None:
+    rule = DELETE_PODS | {"operations": ["CREATE"], "resources": [resource]}
+    [webhook] = load(configuration(rule, failurePolicy="Ignore")).webhooks
+    assert (webhook.of_deletion, webhook.of_creation, webhook.of_eviction) == (False, False, True)
+    # An Eviction has no labels, and of the DELETE of its pod nobody is asked.
+    pod = make_pod("db-0", "n1", labels={"app": "db"})
+    assert webhooks_asked([webhook], pod, evicts=True)
+    assert not webhooks_asked([webhook], pod)
+    picky = replace(webhook, object_selector=(("app", "In", ("db",)),))
+    assert not webhooks_asked([picky], pod, evicts=True)
+
+
+@pytest.mark.parametrize(
+    ("webhook", "flags", "code"),
+    [
+        (PodWebhook("w"), {}, None),
+        (PodWebhook("w"), {"disable_eviction": True}, "drain-webhook-not-evaluated"),
+        (PodWebhook("w", of_deletion=False, of_eviction=True), {}, "drain-webhook-not-evaluated"),
+    ],
+)
+def test_kubectl_drain_asks_about_evictions_and_without_them_about_deletions(
+    webhook: PodWebhook, flags: dict[str, Any], code: str | None
+) -> None:
+    snapshot = replace(drained_cluster(App("db", ["a1"])), webhooks=(webhook,))
+    prediction = predict(snapshot, drains(drain("a1", **flags)), CONFIGURATION)
+    assert [one.certainty for one in prediction.evictions] == [POSSIBLE if code else CERTAIN]
+    found = {one.code for one in prediction.warnings if "webhook" in one.code}
+    assert found == {code} - {None}
+    [report] = prediction.drains
+    assert report.exit_code == (None if code else 0)
 
 
 def test_selectors_are_those_of_the_webhook(load: Any) -> None:

@@ -343,20 +343,27 @@ def test_a_pod_that_may_be_ready_in_the_moment_of_its_delete_may_be_asked_for_on
     assert (wait.certain, wait.ends) == (False, {"evicted"})
 
 
-def test_where_a_webhook_is_asked_before_a_pod_is_deleted_nobody_knows_how_the_drain_ends() -> None:
+@pytest.mark.parametrize("deletes", [True, False])
+def test_where_a_webhook_is_asked_before_a_pod_is_evicted_nobody_knows_how_the_drain_ends(
+    *, deletes: bool
+) -> None:
     snapshot = drained_cluster(App("free", ["a1", "b1"]), App("other", ["b1"]))
-    asked = PodWebhook("guard", object_selector=(("app", "In", ("free",)),))
+    labels = (("app", "In", ("free",)),) if deletes else ()
+    asked = PodWebhook("guard", labels, of_deletion=deletes, of_eviction=not deletes)
     guarded = replace(snapshot, webhooks=(asked,))
     assert proven(snapshot, drain("a1")).exit_codes == {0: frozenset({0})}
-    bounds = proven(guarded, drain("a1"))
-    assert not row(bounds, "free-0").certain
+    bounds = proven(guarded, drain("a1", disable_eviction=deletes))
+    assert not row(bounds, "free-0", KUBECTL_DELETE if deletes else EVICTION_API).certain
     [turn] = bounds.turns.values()
     # It fails, or answers that it is to be tried again.
     assert turn.reasons == {DrainEnd.DRAINED, DrainEnd.ERROR, None}
     assert bounds.exit_codes == {0: frozenset({0, 1, None})}
     assert bounds.sure.exit_codes == {}
-    free = proven(guarded, drain("b1", pod_selector="app=other"))
-    assert free.exit_codes == {0: frozenset({0})}
+    unasked = [drain("a1", disable_eviction=not deletes)]
+    if deletes:
+        unasked.append(drain("b1", pod_selector="app=other", disable_eviction=True))
+    for event in unasked:
+        assert proven(guarded, event).exit_codes == {0: frozenset({0})}
 
 
 def test_what_an_owner_lacks_may_come_to_a_node_that_nothing_else_couples_it_to() -> None:

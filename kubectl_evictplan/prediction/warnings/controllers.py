@@ -11,7 +11,12 @@ from itertools import pairwise, zip_longest
 from typing import TypeVar
 
 from kubectl_evictplan.cluster import timeline
-from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
+from kubectl_evictplan.cluster.timeline import (
+    BY_DRAINS,
+    EVICTION_API,
+    KUBECTL_DELETE,
+    TAINT_EVICTION,
+)
 from kubectl_evictplan.controllers.flags import DEFAULT
 from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import float32
 from kubectl_evictplan.controllers.node_lifecycle.zone_states import PARTIAL
@@ -118,14 +123,41 @@ def kind_not_readable(context: WarningContext) -> Statements:
 
 def delete_webhook_not_evaluated(context: WarningContext) -> Statements:
     """Admission webhooks are not asked here."""
-    webhooks = context.snapshot.webhooks
-    for pod in context.evicted_pods(context.evicted) if webhooks else ():
-        if names := webhooks_asked(webhooks, pod):
+    for names, pod, controller in _webhooks_asked(context):
+        if controller not in BY_DRAINS:
             yield Statement(
-                f"webhook {', '.join(names)} is asked before the pod is deleted, but not here: if it "
+                f"webhook {names} is asked before the pod is deleted, but not here: if it "
                 "denies that, the controller tries five times and gives up for good",
-                [pod.key],
+                [pod],
             )
+
+
+def drain_webhook_not_evaluated(context: WarningContext) -> Statements:
+    """Nor those that kubectl drain meets: of evictions, or with --disable-eviction of deletions."""
+    for names, pod, controller in _webhooks_asked(context):
+        if controller == KUBECTL_DELETE:
+            yield Statement(
+                f"webhook {names} is asked before kubectl deletes the pod, but not here: if it denies that, the drain "
+                "ends with an error",
+                [pod],
+            )
+        elif controller == EVICTION_API:
+            yield Statement(
+                f"webhook {names} is asked before the pod is evicted, but not here: if it denies that, the drain ends "
+                "with an error, or where the answer is 429 kubectl asks again every 5s",
+                [pod],
+            )
+
+
+def _webhooks_asked(context: WarningContext) -> Iterator[tuple[str, str, str]]:
+    """Yield the webhooks with the pod that they are asked about, and who deletes it."""
+    webhooks = context.snapshot.webhooks
+    for kind in context.kinds if webhooks else ():
+        evicts = kind.key.controller == EVICTION_API
+        alone = (kind.pod,) if kind.pod is not None else ()
+        for pod in context.alike.pods_of(kind.lots) if kind.lots else alone:
+            if names := webhooks_asked(webhooks, pod, evicts=evicts):
+                yield ", ".join(names), pod.key, kind.key.controller
 
 
 def monitor_phase_unknown(context: WarningContext) -> Statements:
