@@ -29,7 +29,7 @@ from builders import (
 )
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.engine.timing import Timing
-from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod
+from kubectl_evictplan.kube.objects import ClusterSnapshot, ControlPlaneFlags, Node, Pod
 from kubectl_evictplan.prediction.document import CERTAIN, Prediction
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.outages import (
@@ -331,3 +331,13 @@ def test_it_is_said_how_many_controller_managers_the_input_shows(replicas: int, 
     snapshot = make_snapshot(["a1"], pods)
     found = outage_warnings(Outage.CONTROLLER_MANAGER, MINUTES_10, snapshot, GRACE_NS)
     assert words in message(tuple(found), "outage-replicas")
+
+
+def test_who_stays_whatever_taint_its_node_may_get_is_not_said_to_be_on_an_untainted_node() -> None:
+    pods = [make_pod("web", "a1", tolerations=default_tolerations(300))]
+    back = replace(make_event(30, "kubelet-start", "a1"), within_ns=ns(60))
+    scenario = make_scenario([make_event(0, "kubelet-stop", "a1"), back])
+    configuration = resolve_configuration(ControllerSettings("1.37.0"), ControlPlaneFlags())
+    prediction = predict(make_snapshot(["a1", "a2"], pods), scenario, configuration)
+    assert prediction.evictions == ()
+    assert [one.code for one in prediction.kept] == ["perhaps-tainted"]

@@ -40,10 +40,14 @@ def test_budgets_are_counted_against_what_they_allow() -> None:
     )
     warnings = warn([], events=[TAINT], snapshot=snapshot)
     said = [w for w in warnings if w.code == "disruption-budget-bypassed"]
-    assert [w.message.split(" and ")[0] for w in said] == [
-        "PodDisruptionBudget default/little allows 1",
-        "PodDisruptionBudget default/unknown allows an unknown number",
+    assert [w.message.split(", and ")[0] for w in said] == [
+        "PodDisruptionBudget default/little allows 1 disruption",
+        "PodDisruptionBudget default/unknown allows an unknown number of disruptions",
     ]
+    assert all(
+        w.message.endswith("3 of its pods are evicted by deletions that do not ask it")
+        for w in said
+    )
     assert {w.objects for w in said} == {("default/web-0", "default/web-1", "default/web-2")}
 
 

@@ -106,7 +106,9 @@ def _assumptions(
             f"replacements of {_groups(assumed)} count as if they found a node at once: what they need, or what"
             " nodes have left, is not in the input"
         )
-    yield "a silent node answers nobody; whether its containers run on is not known"
+    yield (
+        "a silent node answers nobody, unless only its API server is away; whether its containers run on is not known"
+    )
     yield "endpoints follow pods, and owners follow deletions, within half a second"
 
 

@@ -164,7 +164,7 @@ def dead_endpoints(one: ServiceImpact) -> int:
 
 
 def _stretches(fate: Fate, leaves: Between) -> Iterator[_Stretch]:
-    for silence in fate.life.silences:
+    for silence in fate.life.unanswered:
         if silence.since.earliest_ns < leaves.latest_ns:
             # The kubelet may be back before anybody notices.
             earliest_ns = min(leaves.earliest_ns, silence.until.earliest_ns)

@@ -29,10 +29,10 @@ def answering_until_exit(dead: AbsenceOf, others_ns: int = 0) -> AbsenceOf:
         deletion = fate.deletion
         if deletion is None:
             return found if others_ns <= 0 else _surely_after(found, others_ns)
-        if others_ns <= 0 and _silent_before(fate.life.silences, deletion.when):
+        if others_ns <= 0 and _silent_before(fate.life.unanswered, deletion.when):
             return found
         lasts_ns = _ends_within_ns(fate.pod, deletion)
-        return _while_nobody_ends(found, deletion.when, lasts_ns, fate.life.silences, others_ns)
+        return _while_nobody_ends(found, deletion.when, lasts_ns, fate.life.unanswered, others_ns)
 
     return absence_of
 
@@ -44,7 +44,7 @@ def address_until_exit(dead: AbsenceOf) -> AbsenceOf:
         found, deletion = dead(fate), fate.deletion
         if deletion is None or not (found.sure or found.anchors):
             return found
-        if not deletion.certain or _silent_before(fate.life.silences, deletion.when):
+        if not deletion.certain or _silent_before(fate.life.unanswered, deletion.when):
             return found
         ended_ns = deletion.when.latest_ns + _ends_within_ns(fate.pod, deletion)
         return _replaced(found, ended_ns)

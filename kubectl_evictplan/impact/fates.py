@@ -255,7 +255,7 @@ def _dead(
 ) -> Absence:
     """Nobody answers while the pod is away, and from the silence of its kubelet on."""
     parts = [away]
-    for one in life.silences:
+    for one in life.unanswered:
         end = one.until
         if deletion is not None and deletion.when.earliest_ns < end.latest_ns:
             ready = successor.ready

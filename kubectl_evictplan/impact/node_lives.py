@@ -29,10 +29,14 @@ STATUS_SYNC_NS = 10 * SECOND_NS
 
 
 class Silence(NamedTuple):
-    """A kubelet is not heard: since between its last heartbeat and the stop, until it is back."""
+    """A kubelet is not heard: since between its last heartbeat and the stop, until it is back.
+
+    ``answers``: only because its API server is away, so that its pods answer as before.
+    """
 
     since: Between
     until: Between
+    answers: bool = False
 
 
 class Unready(msgspec.Struct, frozen=True):
@@ -54,12 +58,17 @@ class NodeLife(msgspec.Struct, frozen=True):
     recovers_ns: int = FOREVER_NS
 
     @property
+    def unanswered(self) -> tuple[Silence, ...]:
+        """The silences in which its pods answer nobody."""
+        return tuple(one for one in self.silences if not one.answers)
+
+    @property
     def may_be_off(self) -> bool:
         """Whether its kubelet falls silent and nobody says that it comes back.
 
         Of no other node a remedy may name the out-of-service taint, which takes pods and volumes from a running machine.
         """
-        lasting = any(one.until.latest_ns >= FOREVER_NS for one in self.silences)
+        lasting = any(one.until.latest_ns >= FOREVER_NS for one in self.unanswered)
         return lasting and self.deleted.never
 
     def silent_at(self, at_ns: int) -> Silence | None:
@@ -168,7 +177,8 @@ def _silences(
             elif not event.kubelets_up and not silent:
                 last_ns = event.last_heartbeat_ns if isinstance(event, StopKubelet) else None
                 since_ns = event.at_ns if last_ns is None else last_ns
-                series.append(Silence(Between(since_ns, event.at_ns), NEVER))
+                answers = event.outage is not None
+                series.append(Silence(Between(since_ns, event.at_ns), NEVER, answers))
     return found
 
 

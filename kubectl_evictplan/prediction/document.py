@@ -292,7 +292,8 @@ class WaitingPod(Record, omit_defaults=True):
     ``budget`` is "" where the pod's namespace is Terminating: the Eviction API evicts nobody there (403).
     ``budgets`` are all of them where there are several, which ``budget`` has joined; left out where there is one.
     ``ends``: evicted | timeout | error | never, null when it differs; "horizon": it still waits at the given
-    horizon. ``until_latest_seconds`` null: not in every run, or not before the horizon.
+    horizon. ``until_latest_seconds`` null: not in every run, or not before the horizon. ``possible_ends`` are all ends
+    where there are several.
     """
 
     pod: str
@@ -303,6 +304,7 @@ class WaitingPod(Record, omit_defaults=True):
     ends: str | None
     certainty: str
     budgets: tuple[str, ...] = ()
+    possible_ends: tuple[str, ...] = ()
 
     @property
     def every_budget(self) -> tuple[str, ...]:

@@ -148,6 +148,7 @@ def _waiting_pod(key: WaitKey, wait: Wait, until_ns: int) -> WaitingPod:
         until_latest_seconds=latest,
         ends=HORIZON if beyond else _only(wait.ends),
         certainty=_certainty(wait, until_ns),
+        possible_ends=tuple(sorted(wait.ends)) if len(wait.ends) > 1 and not beyond else (),
     )
 
 

@@ -34,6 +34,7 @@ REASONS = {
     "taint-eviction-disabled": "the taint eviction controller is switched off",
     "not-evaluated": "taint eviction does not act on it",
     "no-no-execute-taint": "its node gets no NoExecute taint",
+    "perhaps-tainted": "its node may get a NoExecute taint, but in no run one that evicts it within the horizon",
     "node-unchanged": "its node does not change",
     "tainting-stopped": (
         "its node waits for a NoExecute taint that its zone's rate does not let through"
@@ -77,11 +78,12 @@ def kept_list(
     nodes: Mapping[str, Node],
     scenario: Scenario,
     perhaps_reached: Collection[str],
+    perhaps_tainted: Collection[str],
 ) -> tuple[Kept, ...]:
     """One entry for each of ``pods``, which no admissible run evicts, by namespace and name.
 
     With each comes the key of the pod that was simulated in its place. ``perhaps_reached`` are nodes to which some
-    kubectl drain comes in some run.
+    kubectl drain comes in some run, ``perhaps_tainted`` those that get a NoExecute taint in some.
     """
     if not pods:
         return ()
@@ -105,7 +107,7 @@ def kept_list(
         name = pod.node_name
         # No name of a node has the slash of a pod's key.
         if (index := last.get(shown, -1)) >= 0:
-            code = _code_of(entries[index])
+            code = _code_of(entries[index], pod)
         else:
             index = last.get(name, -1)
             code = _why_not(pod, configuration, known=name in nodes, tainted=name in no_execute)
@@ -114,6 +116,8 @@ def kept_list(
                 code = "drain-perhaps-not-reached" if perhaps else "drain-not-reached"
             if not code and index >= 0:
                 code = _BY_NODE[type(entries[index])]
+            elif not code and name in perhaps_tainted:
+                code = "perhaps-tainted"
             elif not code:
                 code = "no-no-execute-taint" if name in scenario_nodes else "node-unchanged"
         chain = chains.of_pod(index, pod.key, name) if index >= 0 else ()
@@ -123,8 +127,10 @@ def kept_list(
     return tuple(sorted(kept, key=lambda k: (k.namespace, k.pod)))
 
 
-def _code_of(entry: Entry) -> str:
+def _code_of(entry: Entry, pod: Pod) -> str:
     """Why a pod stays to which that happened last."""
+    if isinstance(entry, timeline.PodGone) and pod.deletion_timestamp_ns is not None:
+        return "already-terminating"
     if isinstance(entry, timeline.EvictionNotAllowed) and not entry.budgets:
         return "namespace-terminating"
     return _BY_POD[type(entry)]

@@ -22,7 +22,7 @@ from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.budgets import RefusablePods, pods_refusable
 from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS, format_duration
 from kubectl_evictplan.kube.finalizers import jobs_managed_elsewhere
-from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
+from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Pod
 from kubectl_evictplan.kube.timestamps import format_rfc3339
 from kubectl_evictplan.prediction import control_plane
 from kubectl_evictplan.prediction.alike_pods import AlikePods
@@ -63,7 +63,7 @@ from kubectl_evictplan.scenarios.scenario import OutagePart, Scenario, ScenarioE
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
 from kubectl_evictplan.simulation.simulate import simulate
 from kubectl_evictplan.windows.exploration import explore
-from kubectl_evictplan.windows.outcome import Exploration
+from kubectl_evictplan.windows.outcome import TAINT_ADDED, Exploration
 
 if TYPE_CHECKING:
     from kubectl_evictplan.windows.drain_runs import DrainExploration
@@ -186,12 +186,13 @@ def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -
         ),
         evictions=evictions,
         kept=kept_list(
-            list(_staying(pods, kinds, alike, run, exploration, explain)),
+            list(_staying(pods, kinds, alike, run, exploration, scenario, explain)),
             run,
             configuration,
             whole.nodes,
             scenario,
             {report.node for report in drained if report.start_seconds is not None},
+            set(_perhaps_tainted(reports)),
         ),
         cancelled=cancelled_list(exploration, pods),
         nodes=reports,
@@ -224,13 +225,16 @@ def _staying(
     alike: AlikePods,
     nominal: RunEntries,
     exploration: Exploration,
+    scenario: Scenario,
     explain: str | None,
 ) -> Iterator[tuple[str, Pod]]:
     """Yield of the pods that are not evicted those of affected nodes, new ones and the explained one.
 
     ``pods`` are those that were simulated, by key: that of the one that stood for it comes with each.
     """
-    created = {entry.pod for entry in nominal.of(PodCreated)}
+    # Others that are created replace pods of their names.
+    new = {pod.key for pod in _created(scenario)}
+    created = {entry.pod for entry in nominal.of(PodCreated) if entry.pod in new}
     evicted = {kind.key.pod for kind in kinds}
     for shown, simulated in pods.items():
         if shown not in evicted:
@@ -238,6 +242,16 @@ def _staying(
                 affected = pod.node_name in exploration.affected
                 if affected or shown in created or pod.key == explain:
                     yield shown, pod
+
+
+def _perhaps_tainted(nodes: Iterable[NodeReport]) -> Iterator[str]:
+    """Yield the nodes that get a NoExecute taint in some run."""
+    for report in nodes:
+        if any(
+            one.what == TAINT_ADDED and one.value.endswith(f":{NO_EXECUTE}")
+            for one in report.changes
+        ):
+            yield report.node
 
 
 def _pods_ever(snapshot: ClusterSnapshot, scenario: Scenario) -> dict[str, Pod]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from kubectl_evictplan.impact.replacement_words import stays_pending
+from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.scheduling.answers import Unknown
 from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE, Prediction
 from kubectl_evictplan.prediction.impact_document import (
@@ -18,6 +19,7 @@ from kubectl_evictplan.prediction.impact_document import (
 )
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Phrase, Tone
+from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS
 
 _NAMED_MAX = 3
 
@@ -125,7 +127,7 @@ def _services(impact: Impact, hits: Sequence[_Hit], verb: str) -> Iterator[Phras
 
 
 def _lasting(hit: _Hit) -> str:
-    if hit.seconds is None:
+    if hit.seconds is None or hit.seconds * SECOND_NS >= HORIZON_DEFAULT_MAX_NS:
         return f"{hit.name} ({'no end in sight' if hit.endless else 'perhaps without end'})"
     return f"{hit.name} (up to {words.offset(float(math.ceil(hit.seconds))).removeprefix('+')})"
 
@@ -136,9 +138,9 @@ def _budgets(budgets: Iterable[BudgetImpact]) -> Iterator[Phrase]:
         return
     broken.sort(key=lambda one: (-one.broken_by.most, one.namespace, one.budget))
     names = [
-        f"{one.namespace}/{one.budget} ({one.fewest_healthy.least} of {one.desired_healthy})"
+        f"{one.namespace}/{one.budget} ({one.fewest_healthy.least} healthy of {one.desired_healthy} wanted)"
         for one in broken
     ]
-    asked = "" if any("asked" in one.paths for one in broken) else ", and nobody asks"
+    asked = "" if any("asked" in one.paths for one in broken) else " by deletions that ask none"
     text = f"{words.count(len(broken), 'disruption budget')} {words.verb(len(broken), 'is', 'are')} broken{asked}"
     yield Phrase(f"{text}: {words.listed(names, _NAMED_MAX)}.", "stuck")

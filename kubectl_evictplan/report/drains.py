@@ -68,9 +68,13 @@ _SKIPPED = {
 }
 
 
-def rests_on_missing(prediction: Prediction) -> bool:
-    """Whether drains rest on objects that are not in the input."""
-    return any(drain.not_in_input for drain in prediction.drains)
+def unseen(prediction: Prediction) -> str:
+    """Return what evictions and drains rest on besides timing: on what the input lacks, or on who is not asked here."""
+    if any(drain.not_in_input for drain in prediction.drains):
+        return "what is not in the input"
+    if any(one.code == "drain-webhook-not-evaluated" for one in prediction.warnings):
+        return "what admission webhooks answer"
+    return ""
 
 
 def drain_sentences(prediction: Prediction, clock: Clock) -> Iterator[Phrase]:
@@ -78,8 +82,9 @@ def drain_sentences(prediction: Prediction, clock: Clock) -> Iterator[Phrase]:
     drains, horizon = prediction.drains, ""
     if prediction.inputs.horizon.source == "given":
         horizon = prediction.inputs.horizon.value
+    besides = unseen(prediction)
     for drain in drains[:_DRAINS_TOLD_MAX]:
-        yield from _told(drain, clock, horizon)
+        yield from _told(drain, clock, horizon, besides)
     rest = drains[_DRAINS_TOLD_MAX:]
     if rest:
         ends: dict[str, int] = {}
@@ -94,8 +99,8 @@ def drain_sentences(prediction: Prediction, clock: Clock) -> Iterator[Phrase]:
         yield Phrase(f"Not in the input, or not all of them: {names}{how}.", "possible")
 
 
-def _told(drain: DrainReport, clock: Clock, horizon: str) -> Iterator[Phrase]:
-    """``horizon`` is the given one, "" if there is none."""
+def _told(drain: DrainReport, clock: Clock, horizon: str, besides: str) -> Iterator[Phrase]:
+    """``horizon`` is the given one, "" if there is none; ``besides``: what ends rest on, but for timing."""
     node, tone = words.name(drain.node), _TONES.get(drain.end_reason, "possible")
     if drain.start_seconds is None and drain.end_reason == "horizon":
         yield Phrase(f"kubectl does not come to {node} within the horizon of {horizon}.", tone)
@@ -131,20 +136,15 @@ def _told(drain: DrainReport, clock: Clock, horizon: str) -> Iterator[Phrase]:
             how = _as_expected(drain, drain.expected, clock)
             yield Phrase(f"{how}, unless something that is not in the input prevents it.", tone)
         case _:
-            why = " and on what is not in the input" if drain.not_in_input else ""
-            ways = _ways(drain)
-            yield Phrase(
-                f"How the drain of {node} ends depends on timing that nobody can see{why}: {ways}{ends}{code}{waits}.",
-                tone,
-            )
+            why = f"timing that nobody can see{f' and on {besides}' if besides else ''}"
+            ways = [_WAYS[reason] for reason in drain.end_reasons if reason in _WAYS]
+            told = f"{either(ways)}, " if ways else ""
+            text = f"How the drain of {node} ends depends on {why}: {told}{ends}"
+            if ways == [_WAYS["drained"]]:
+                text = f"Node {node} is drained {ends}, depending on {why}"
+            yield Phrase(f"{text}{code}{waits}.", tone)
     yield from _passing_waits(drain)
     yield from _left_alone(drain)
-
-
-def _ways(drain: DrainReport) -> str:
-    """Return in which ways it may end; that it may never is told with the instants."""
-    found = [_WAYS[reason] for reason in drain.end_reasons if reason in _WAYS]
-    return f"{either(found)}, " if found else ""
 
 
 def _as_expected(drain: DrainReport, expected: ExpectedEnd, clock: Clock) -> str:
@@ -181,7 +181,7 @@ def _span(drain: DrainReport, clock: Clock, horizon: str) -> str:
         return "never"
     if latest is None:
         perhaps = f"perhaps not within the horizon of {horizon}" if horizon else "perhaps never"
-        return f"{words.window(earliest, None)}, {perhaps}"
+        return f"at {words.window(earliest, None)}, {perhaps}"
     return _within(earliest, latest, clock)
 
 
@@ -396,6 +396,8 @@ def _waiting(waiting: list[tuple[DrainReport, WaitingPod]], *, wide: bool) -> Ta
     for drain, one in shown:
         until = words.window(one.until_earliest_seconds, one.until_latest_seconds, exact=wide)
         ends = words.name(one.ends or "depends on timing")
+        if one.possible_ends:
+            ends = either(list(one.possible_ends))
         if one.ends == "horizon":
             ends = "still waits"
         sure = one.certainty == CERTAIN

@@ -164,12 +164,14 @@ def _certainly(text: str, certainty: str) -> Phrase:
 
 def _gone(entry: Eviction, *, exact: bool) -> Cell:
     gone = entry.gone
-    if gone.stuck is None:
+    if gone.stuck is None or (not exact and words.may_end(gone)):
         return words.gone(gone, exact=exact)
-    return Phrase(words.name(words.gone(gone, exact=True)), "stuck") if exact else _STUCK
+    return _stuck(words.gone(gone, exact=exact))
 
 
-_STUCK = Phrase("stuck", "stuck")
+@lru_cache(maxsize=10_000)  # pods of one node share the reason
+def _stuck(text: str) -> Phrase:
+    return Phrase(words.name(text), "stuck")
 
 
 class _Whys:

@@ -7,7 +7,7 @@ Warnings follow, sorted by how much they matter to somebody who reads the answer
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from kubectl_evictplan.kube.objects import Warning
 from kubectl_evictplan.prediction.document import (
@@ -20,12 +20,14 @@ from kubectl_evictplan.prediction.document import (
     Prediction,
 )
 from kubectl_evictplan.prediction.evicted_pods import EvictedPods, emptied_workloads
+from kubectl_evictplan.prediction.grouped_evictions import EvictionGroup
+from kubectl_evictplan.prediction.pod_ends import Stuck
 from kubectl_evictplan.prediction.warnings.input_codes import INCOMPLETE_CODES
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Finding, Findings, Phrase, Tone
 from kubectl_evictplan.report.costs import costs
 from kubectl_evictplan.report.drains import TOLD_CODES as DRAINS_TOLD
-from kubectl_evictplan.report.drains import drain_sentences, rests_on_missing
+from kubectl_evictplan.report.drains import drain_sentences, unseen
 from kubectl_evictplan.report.words import Clock
 
 _NODES_NAMED_MAX = 3
@@ -79,6 +81,7 @@ _STAYS = {
     "taint-eviction-disabled": "because taint eviction is switched off",
     "not-evaluated": "that taint eviction does not act on",
     "no-no-execute-taint": "whose node gets no NoExecute taint",
+    "perhaps-tainted": "whose node may get a NoExecute taint, but none that evicts them in time",
     "node-unchanged": "whose node does not change",
     "tainting-stopped": "whose node waits for a taint that its zone's rate does not let through",
     "lease-touched": "whose node stays Ready because of a touched Lease",
@@ -106,10 +109,10 @@ def verdict(prediction: Prediction, clock: Clock, *, complete: bool) -> Iterator
     """Yield the sentences of the answer; ``complete`` False: the input is not the whole cluster."""
     evictions, certain = prediction.evictions, prediction.evicted.certain
     sure = _certain(prediction)
-    unsure: list[Eviction] = []
+    unsure: list[EvictionGroup] = []
     if not prediction.evicted.every <= certain:
         unsure = [
-            group.shared
+            group
             for group in evictions.groups
             if any(names.key not in certain for names in group.pods)
         ]
@@ -179,27 +182,53 @@ def _told_messages(
 
 
 def _possible(
-    unsure: Sequence[Eviction], more: bool, prediction: Prediction, clock: Clock
+    unsure: Sequence[EvictionGroup], more: bool, prediction: Prediction, clock: Clock
 ) -> Iterator[Phrase]:
-    pods = words.count(len(prediction.evicted.possible), "more pod" if more else "pod")
-    when = _span(
-        min(e.earliest_seconds for e in unsure), max(e.latest_seconds for e in unsure), clock
-    )
-    none = "" if more else " None is certain."
-    why = "timing that nobody can see"
-    if rests_on_missing(prediction):
-        why = "what is not in the input"
-    yield Phrase(
-        f"{pods} may be evicted or stay, depending on {why}, {_from(unsure, prediction)}: "
-        f"{when}.{none}",
-        "possible",
-    )
+    leaving = _named_by(prediction, "pod-already-terminating")
+    number = len(prediction.evicted.possible - leaving)
+    staying = unsure
+    if leaving:
+        staying = [one for one in unsure if not _is_about(one, leaving)]
+    if number:
+        pods = words.count(number, "more pod" if more else "pod")
+        none = "" if more else " None is certain."
+        why = unseen(prediction) or "timing that nobody can see"
+        yield Phrase(
+            f"{pods} may be evicted or stay, depending on {why}, {_from_and_when(staying, prediction, clock)}.{none}",
+            "possible",
+        )
+    again = [one for one in unsure if _is_about(one, leaving)]
+    if again:
+        number = len(prediction.evicted.possible & leaving)
+        text = words.verb(number, "terminates already and", "terminate already and each")
+        yield Phrase(
+            f"{words.count(number, 'pod')} {text} may be deleted once more before it is gone, "
+            f"{_from_and_when(again, prediction, clock)}.",
+            "possible",
+        )
     about_several = [joint for joint in prediction.joint if not joint.pod]
     together = [text for joint in about_several if (text := _together(joint, clock))]
     for text in together[:_JOINTS_MAX]:
         yield Phrase(text, "possible")
     if len(together) > _JOINTS_MAX:
         yield Phrase(f"And {len(together) - _JOINTS_MAX} more such statements (-o json).")
+
+
+def _named_by(prediction: Prediction, code: str) -> frozenset[str]:
+    """Return the pods of which a warning tells."""
+    return frozenset().union(*(one.objects for one in prediction.warnings if one.code == code))
+
+
+def _is_about(group: EvictionGroup, pods: Collection[str]) -> bool:
+    """Return whether its pods are among these: all of them are, or none is."""
+    return any(names.key in pods for names in group.pods)
+
+
+def _from_and_when(groups: Sequence[EvictionGroup], prediction: Prediction, clock: Clock) -> str:
+    shared = [one.shared for one in groups]
+    first = min(one.earliest_seconds for one in shared)
+    when = _span(first, max(one.latest_seconds for one in shared), clock)
+    return f"{_from(shared, prediction)}: {when}"
 
 
 def _together(joint: Joint, clock: Clock) -> str:
@@ -232,11 +261,26 @@ def _from(evictions: Sequence[Eviction], prediction: Prediction) -> str:
     if len(nodes) <= _NODES_NAMED_MAX:
         return f"from {words.verb(len(nodes), 'node', 'nodes')} {words.listed(nodes, len(nodes))}"
     zone_of = {report.node: report.zone for report in prediction.nodes}
-    zones = {zone_of.get(node, "") for node in nodes}
+    missing = _nodes_not_in_input(prediction)
+    known = [node for node in nodes if node not in missing]
+    zones = {zone_of.get(node, "") for node in known}
+    where = f"{words.count(len(known), 'node')}"
     if len(zones) > 1:
-        return f"from {len(nodes)} nodes in {len(zones)} zones"
-    zone = zones.pop()
-    return f"from {len(nodes)} nodes" + (f" of zone {words.name(zone)}" if zone else "")
+        where += f" in {len(zones)} zones"
+    elif zones and (zone := zones.pop()):
+        where += f" of zone {words.name(zone)}"
+    unknown = len(nodes) - len(known)
+    if unknown:
+        be = words.verb(unknown, "is", "are")
+        where = f"{where} and " if known else ""
+        where += f"{words.count(unknown, 'node')} that {be} not in the input"
+    return f"from {where}"
+
+
+def _nodes_not_in_input(prediction: Prediction) -> set[str]:
+    pods = _named_by(prediction, "pod-on-unknown-node")
+    groups = prediction.evictions.groups if pods else ()
+    return {group.shared.node for group in groups if _is_about(group, pods)}
 
 
 def _when_certain(evictions: Sequence[Eviction], clock: Clock) -> str:
@@ -307,6 +351,10 @@ def _told_warnings(prediction: Prediction) -> Iterator[Phrase]:
 def _stuck(evicted: EvictedPods) -> Iterator[Phrase]:
     for reason, stuck in sorted(evicted.stuck.items(), key=lambda item: (-len(item[1]), item[0])):
         number = len(stuck)
+        if reason == Stuck.NOT_CERTAIN.value:
+            text = "it is not certain that it is" if number == 1 else "none is certain to be"
+            yield Phrase(f"Of {words.count(number, 'pod')} {text} gone in the end.", "possible")
+            continue
         who = words.count(number, "pod")
         if number == len(evicted.every) > 1:
             who = "both" if number == 2 else f"all {number}"

@@ -23,10 +23,15 @@ from kubectl_evictplan.kube.objects import Taint
 from kubectl_evictplan.kube.taints import taint_text
 from kubectl_evictplan.kube.timestamps import parse_rfc3339_ns
 from kubectl_evictplan.prediction import document
+from kubectl_evictplan.prediction.pod_ends import Stuck
+from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 UNKNOWN = "<unknown>"
 NONE = "<none>"
+# So far anything is followed where nobody gives a horizon: what may end later has no end that is known.
+_LATER = " or later"
+_FOLLOWED_MS = HORIZON_DEFAULT_MAX_NS // MILLISECOND_NS
 
 
 def name(value: str) -> str:
@@ -53,8 +58,8 @@ def window(
         return UNKNOWN
     if first is None:
         return f"until {_offset(last or 0)}"
-    if last is None:
-        return f"{_offset(first)} or later"
+    if last is None or first < _FOLLOWED_MS <= last:
+        return f"{_offset(first)}{_LATER}"
     if first == last:
         return _offset(first)
     return " .. ".join((_offset(first), _offset(last)) if exact else _outwards(first, last))
@@ -87,12 +92,17 @@ def outcomes(windows: Sequence[document.OutcomeWindow], *, exact: bool = False) 
 
 def gone(end: document.Window, *, exact: bool = False) -> str:
     """Return when the object ends, or that it is stuck (why, when ``exact``)."""
-    if end.stuck is None:
+    if end.stuck is None or (not exact and may_end(end)):
         return window(end.earliest_seconds, end.latest_seconds, exact=exact)
     if not exact:
-        return "stuck"
+        return "not certain" if end.stuck == Stuck.NOT_CERTAIN.value else "stuck"
     ever = end.earliest_seconds
     return f"stuck: {end.stuck}{'' if ever is None else f' (at the earliest {offset(ever)})'}"
+
+
+def may_end(end: document.Window) -> bool:
+    """Return whether an object that is not surely gone in the end may well be: nothing that is known holds it."""
+    return end.stuck == Stuck.NOT_CERTAIN.value and end.earliest_seconds is not None
 
 
 def taint(reference: document.TaintReference) -> str:
@@ -220,6 +230,9 @@ class Clock:
     def between(self, earliest: float | None, latest: float | None) -> str:
         """Return ``between A and B UTC`` in whole seconds outwards, or ``at A UTC``."""
         exact = self._at(latest)
+        if (window(earliest, latest)).endswith(_LATER):
+            first = self._at(earliest, 1000)
+            return f"from {self._text(first)} {_zone_name(first)} on" if first is not None else ""
         first, last = self._at(earliest, 1000), self._at(latest, -1000)
         if exact is None or first is None or last is None:
             return ""

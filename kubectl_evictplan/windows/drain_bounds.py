@@ -228,10 +228,12 @@ class DrainBounds:
             refused = refused and task.pod.deletion_timestamp_ns is None
             waits = waits and not task.granted and (bool(budgets) or refused)
             if waits and (task.pod.key, task.pod.uid) not in self._never_wait:
-                ends = {EVICTED, TIMED_OUT} if timeout else {EVICTED}
+                # Nobody gives up whom he surely evicts.
+                gives_up = timeout and not (task.goes and turn.known)
+                ends = {EVICTED, TIMED_OUT} if gives_up else {EVICTED}
                 if self._contests.may_fail(task.pod, turn):
                     ends.add(FAILED)
-                until = Within(since_ns, priced.end_ns if timeout else latest_ns)
+                until = Within(since_ns, priced.end_ns if gives_up else latest_ns)
                 if until.latest_ns is None:
                     ends.add(NEVER)
                 key = WaitKey(process, task.pod.key, task.pod.uid, budgets)

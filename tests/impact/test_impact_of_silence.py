@@ -10,7 +10,7 @@ from builders import default_tolerations, make_event, make_pod
 from kubectl_evictplan.kube.infrastructure import Endpoint, EndpointSlice, Service
 from kubectl_evictplan.kube.objects import Workload
 from kubectl_evictplan.prediction.impact_document import Instant
-from kubectl_evictplan.scenarios.scenario import ScenarioEvent
+from kubectl_evictplan.scenarios.scenario import OutagePart, ScenarioEvent
 
 SILENT = make_event(10, "kubelet-stop", "a1")
 TOLERANT = {"tolerations": default_tolerations(60)}
@@ -50,6 +50,20 @@ def test_nobody_answers_from_the_silence_nobody_is_ready_from_unknown() -> None:
     # Tainted with Unknown (its zone's token may come 10 s later), tolerated for 60 s, Ready 20 s later.
     assert dead.until.earliest_seconds == unready.until.earliest_seconds >= 50 + 60 + 20
     assert dead.until.latest_seconds <= 62 + 10 + 60 + 20 + 2
+
+
+@pytest.mark.parametrize("outage", [None, OutagePart("apiserver", 20_000_000_000)])
+def test_pods_answer_while_only_their_api_server_is_away(outage: OutagePart | None) -> None:
+    events = [
+        replace(one, outage=outage)
+        for one in (make_event(0, "kubelet-stop", "a1"), make_event(20, "kubelet-start", "a1"))
+    ]
+    impact = impact_of(cluster(web("a1", "a1"), services=(WEB,)), *events)
+    if outage is not None:
+        assert impact.services == ()
+        return
+    [spell] = service(impact, "web").nobody_answers
+    assert (spell.certainty, spell.least_seconds) == ("certain", 20)
 
 
 def test_a_node_that_returns_in_time_brings_its_endpoints_back() -> None:

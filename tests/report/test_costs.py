@@ -74,15 +74,16 @@ def test_pods_of_one_app_label_are_called_an_app() -> None:
     assert text.startswith("Nobody answers for 1 app: ")
 
 
-def test_a_broken_budget_is_told_with_its_number_and_that_nobody_asks() -> None:
+def test_a_broken_budget_is_told_with_its_number_and_that_nothing_asked_it() -> None:
     [text] = told(
         budgets=(budget("web", "never-asked", healthy=1), budget("db", "never-asked", healthy=0))
     )
     assert (
         text
-        == "2 disruption budgets are broken, and nobody asks: shop/db (0 of 2), shop/web (1 of 2)."
+        == "2 disruption budgets are broken by deletions that ask none: shop/db (0 healthy of 2 wanted), "
+        "shop/web (1 healthy of 2 wanted)."
     )
-    assert "nobody asks" not in told(budgets=(budget("web", "asked", "not-ready", healthy=1),))[0]
+    assert "ask none" not in told(budgets=(budget("web", "asked", "not-ready", healthy=1),))[0]
 
 
 def test_a_lost_majority_is_told() -> None:

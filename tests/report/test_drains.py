@@ -178,12 +178,12 @@ def test_who_is_in_a_terminating_namespace_waits_for_its_deletion() -> None:
 def test_a_drain_that_may_end_or_not_says_so() -> None:
     text = said(drain(end_reason=None, exit_code=None, end_latest_seconds=None))
     assert text.startswith(
-        "How the drain of n1 ends depends on timing that nobody can see: +14.02s or later, perhaps not "
-        "within the horizon of 30m0s."
+        "How the drain of n1 ends depends on timing that nobody can see: at +14.02s or later, perhaps "
+        "not within the horizon of 30m0s."
     )
     everything = replace(inputs(), horizon=Sourced("30m0s", "until nothing more can happen"))
     open_end = drain(end_reason=None, exit_code=None, end_latest_seconds=None)
-    assert ": +14.02s or later, perhaps never." in said(open_end, inputs=everything)
+    assert ": at +14.02s or later, perhaps never." in said(open_end, inputs=everything)
 
 
 def test_a_drain_that_outlasts_the_horizon_is_still_going_on_and_says_what_it_waits_for() -> None:
@@ -382,3 +382,25 @@ def test_all_ways_in_which_a_drain_may_end_are_told() -> None:
     )
     assert "nobody can see: drained, with an error or given up (--timeout), " in said(either)
     assert "with an error" not in said(replace(either, end_reasons=("drained", "never")))
+
+
+def test_a_drain_that_ends_in_one_way_or_never_is_said_to_end_so() -> None:
+    one = drain(
+        exit_code=None, end_reason=None, end_latest_seconds=None, end_reasons=("drained", "never")
+    )
+    assert said(one).startswith("Node n1 is drained at +14.02s or later, perhaps not within")
+    assert "depending on timing that nobody can see." in said(one)
+
+
+def test_all_ends_that_a_wait_may_have_are_told() -> None:
+    wait = replace(
+        waiting("shop/web-0", ends=None), possible_ends=("error", "evicted"), certainty="possible"
+    )
+    assert "error or evicted (possibly)" in text_of(drained(drain(waiting=(wait,))))
+
+
+def test_what_drains_rest_on_besides_timing_is_said() -> None:
+    asked = (Warning("drain-webhook-not-evaluated", "webhook w is asked", ("shop/web-0",)),)
+    either = drain(exit_code=None, end_reason=None, end_reasons=("drained", "error"))
+    text = said(either, warnings=asked)
+    assert "nobody can see and on what admission webhooks answer: drained or with an error" in text

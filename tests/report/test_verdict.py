@@ -22,6 +22,7 @@ from kubectl_evictplan.prediction.document import (
     Window,
     WorkloadReport,
 )
+from kubectl_evictplan.prediction.pod_ends import Stuck
 
 
 def sentences(value: Prediction) -> list[str]:
@@ -83,6 +84,45 @@ def test_many_nodes_are_counted_with_their_zone() -> None:
         nodes=tuple(node_report(name, changes=()) for name in names),
     )
     assert "from 4 nodes of zone eu/1a: " in sentences(value)[0]
+
+
+def test_a_node_that_is_not_in_the_input_is_no_zone_of_its_own() -> None:
+    names = ("n1", "n2", "n3", "gone")
+    value = prediction(
+        evictions=tuple(eviction(f"p-{name}", node=name) for name in names),
+        nodes=tuple(node_report(name, changes=()) for name in names),
+        warnings=(
+            Warning("pod-on-unknown-node", "its node is not in the input", ("default/p-gone",)),
+        ),
+    )
+    assert "from 3 nodes of zone eu/1a and 1 node that is not in the input: " in sentences(value)[0]
+
+
+def test_a_pod_that_terminates_already_is_not_said_to_stay() -> None:
+    value = prediction(
+        evictions=(eviction("a", 60.0), possible("b"), possible("c")),
+        warnings=(Warning("pod-already-terminating", "it is being deleted", ("default/c",)),),
+    )
+    span = "from node n1: between 22:00:10 and 22:00:20 UTC (+10s .. +20s)."
+    assert sentences(value)[1:3] == [
+        f"1 more pod may be evicted or stay, depending on timing that nobody can see, {span}",
+        f"1 pod terminates already and may be deleted once more before it is gone, {span}",
+    ]
+
+
+def test_what_has_no_end_that_is_known_is_said_to_be_later() -> None:
+    open_end = possible("b", latest=86_400.0)
+    assert (
+        "from 22:00:10 UTC on (+10s or later)." in sentences(prediction(evictions=(open_end,)))[0]
+    )
+
+
+def test_who_may_be_gone_in_the_end_is_not_said_to_stay_terminating() -> None:
+    end = Window(70.0, None, Stuck.NOT_CERTAIN.value)
+    value = prediction(evictions=(eviction("a", 60.0, gone=end),))
+    assert "Of 1 pod it is not certain that it is gone in the end." in sentences(value)
+    assert "+1m10s or later" in text_of(value)
+    assert "stuck" not in text_of(value)
 
 
 def test_what_is_only_possible_is_said_apart_and_that_it_may_stay() -> None:

@@ -37,13 +37,14 @@ def disruption_budget_bypassed(context: WarningContext) -> Statements:
     budgets = context.snapshot.budgets
     index = BudgetIndex(budgets)
     covered: dict[int, list[str]] = {}
-    unasked = (
+    unasked = [
         evicted
         for evicted in (context.evicted if budgets else ())
         if evicted.pod.deletion_timestamp_ns is None
         and _live(evicted)
         and evicted.controller != EVICTION_API
-    )
+    ]
+    sure = set(context.evicted_keys(one for one in unasked if one.occurrence.certain))
     for pod in context.evicted_pods(unasked):
         for place in index.matching(pod):
             covered.setdefault(place, []).append(pod.key)
@@ -51,10 +52,13 @@ def disruption_budget_bypassed(context: WarningContext) -> Statements:
         budget = budgets[place]
         allowed = budget.disruptions_allowed
         if allowed is None or len(pods) > allowed:
-            allows = "an unknown number" if allowed is None else str(allowed)
+            allows = "an unknown number of disruptions"
+            if allowed is not None:
+                allows = f"{allowed} disruption{'s' if allowed != 1 else ''}"
+            be = "is" if len(pods) == 1 else "are"
             yield Statement(
-                f"PodDisruptionBudget {budget.namespace}/{budget.name} allows {allows} and {len(pods)} "
-                "of its pods are evicted: deletes by controllers do not ask it",
+                f"PodDisruptionBudget {budget.namespace}/{budget.name} allows {allows}, and {len(pods)} "
+                f"of its pods {be if sure.issuperset(pods) else 'may be'} evicted by deletions that do not ask it",
                 pods,
             )
 
