@@ -487,17 +487,3 @@ def test_a_failure_that_may_come_after_the_horizon_is_not_certain() -> None:
         20: "possible",
         60: "certain",
     }
-
-
-def test_a_pod_that_only_gives_its_name_to_another_is_not_told_of() -> None:
-    leaving = App("db", ["b1", "a1"], "StatefulSet", most=1)
-    snapshot = drained_cluster(leaving)
-    first, *rest = snapshot.pods
-    ends = replace(first, deletion_timestamp_ns=snapshot.taken_at_ns + ns(5))
-    prediction = predict(
-        replace(snapshot, pods=(ends, *rest)),
-        drains(drain("a1")),
-        CONFIGURATION,
-        assume_ready=READY,
-    )
-    assert "default/db-0" not in [one.key for one in prediction.kept]

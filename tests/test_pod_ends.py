@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from drain_worlds import CONFIGURATION, READY, App, drain, drained_cluster, drains
 from msgspec.structs import replace
 from warning_runs import configured, objects, warn
 
@@ -158,3 +159,13 @@ def test_a_finalizer_on_a_silent_node_is_told_with_the_silence() -> None:
 
     assert gone.stuck == (f"{Stuck.FINALIZERS.value}: a.b/c; and {Stuck.KUBELET_SILENT.value}")
     assert only(run([TAINT], held)).gone.stuck == f"{Stuck.FINALIZERS.value}: a.b/c"
+
+
+def test_a_pod_that_only_gives_its_name_to_another_is_not_told_of() -> None:
+    leaving = App("db", ["b1", "a1"], "StatefulSet", most=1)
+    snapshot = drained_cluster(leaving)
+    first, *rest = snapshot.pods
+    ends = replace(first, deletion_timestamp_ns=snapshot.taken_at_ns + ns(5))
+    found = replace(snapshot, pods=(ends, *rest))
+    prediction = predict(found, drains(drain("a1")), CONFIGURATION, assume_ready=READY)
+    assert "default/db-0" not in [one.key for one in prediction.kept]
