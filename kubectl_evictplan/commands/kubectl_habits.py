@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kubectl_evictplan.kube.topology import ZONE
+from kubectl_evictplan.kube.topology import HOSTNAME, ZONE
 
 # A word in place of a command -> the command that does it.
 SAME_COMMAND = {
@@ -68,7 +68,7 @@ OPTION_HABITS = {
     "--server-dry-run": Habit(_NO_CHANGE),
     "--cache-dir": Habit(_NOT_NEEDED, has_value=True),
     **dict.fromkeys(("--disable-compression", "--match-server-version"), Habit(_NOT_NEEDED)),
-    "--all": Habit("choose nodes by a label that all have", ("-l", "kubernetes.io/hostname")),
+    "--all": Habit("choose nodes by a label that all have", ("-l", HOSTNAME)),
     "--all-nodes": Habit("every node is --all", ("--all",)),
     **dict.fromkeys(("-V", "-v"), Habit("more is -o wide", ("-o", "wide"))),
     **dict.fromkeys(

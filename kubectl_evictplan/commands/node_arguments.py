@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kubectl_evictplan.commands.file_arguments import looks_like_file, missing_option_f
 from kubectl_evictplan.commands.run import what_if_events
 from kubectl_evictplan.errors import Correction, InputError, Problem, WrongWord, mistake, mistyped
+from kubectl_evictplan.kube.topology import HOSTNAME
 from kubectl_evictplan.scenarios.names import NODE_WORDS
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 SELECTOR = ("-l", "--selector")
 # Every node has it: an example of a selector that works everywhere.
-LABEL_OF_EVERY_NODE = "kubernetes.io/hostname"
+LABEL_OF_EVERY_NODE = HOSTNAME
 
 
 class NodeArguments(NamedTuple):

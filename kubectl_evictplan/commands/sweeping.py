@@ -14,7 +14,12 @@ from kubectl_evictplan.commands.executors import Workers, check_executor
 from kubectl_evictplan.commands.file_arguments import check_files
 from kubectl_evictplan.commands.likely import likely_duration
 from kubectl_evictplan.commands.observing import second_look
-from kubectl_evictplan.commands.options import WhatIfCommand, WhatIfOptions, parsed
+from kubectl_evictplan.commands.options import (
+    COMMON_OPTIONS,
+    WhatIfCommand,
+    WhatIfOptions,
+    parsed,
+)
 from kubectl_evictplan.commands.output import write_document
 from kubectl_evictplan.commands.run import read_input
 from kubectl_evictplan.commands.terminal import Progress
@@ -35,11 +40,13 @@ _Answer = TypeVar("_Answer")
 
 
 class SweepCommand(WhatIfCommand):
-    """A command with the common options that a sweep has a use for."""
+    """A command with the common options that a sweep reads, and no others: none is taken and not heeded."""
 
-    left_out = frozenset(
-        ("explain", "save_scenario", "force", "fail_on", "policies", "by", "no_headers")
-    )
+    left_out = frozenset(COMMON_OPTIONS) - {
+        *("filenames", "recursive", "strict", "observe", "observe_from"),
+        *("horizon", "start", "kubernetes_version", "controller_flags", "monitor_phase"),
+        *("assume_ready", "time_zone", "color"),
+    }
 
 
 def sweep_command(*examples: str) -> Callable[[Callable[..., None]], click.Command]:

@@ -11,6 +11,7 @@ import click
 from kubectl_evictplan.commands.connection_options import ConnectionOption
 from kubectl_evictplan.commands.file_arguments import exists, looks_like_file, missing_option_f
 from kubectl_evictplan.errors import Correction, InputError, Problem, mistyped
+from kubectl_evictplan.kube.topology import HOSTNAME
 from kubectl_evictplan.scenarios.names import shown
 
 # Commands whose words are files, beside those of -f.
@@ -21,7 +22,7 @@ EXAMPLES = {
     "--policy": "policy.yaml",
     "--observe": "20s",
     "--observe-from": "leases.json",
-    "--selector": "kubernetes.io/hostname",
+    "--selector": HOSTNAME,
     "--horizon": "30m",
     "--started-at": "2026-11-20T22:00:00Z",
     "--journal": "plan.journal.jsonl",
