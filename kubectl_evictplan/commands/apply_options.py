@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from kubectl_evictplan.commands.connection_options import (
     take_connection,
 )
 from kubectl_evictplan.commands.file_arguments import FILENAME
-from kubectl_evictplan.commands.options import COMMON_OPTIONS, WhatIfOptions
+from kubectl_evictplan.commands.options import COMMON_OPTIONS, WhatIfOptions, option, options_of
 from kubectl_evictplan.errors import Correction, mistake
 
 if TYPE_CHECKING:
@@ -31,74 +31,66 @@ _ASKED_TOO = (
 DRY_RUNS = ("client", "server", "none")
 
 
-def _option(*names: str, **settings: Any) -> Any:
-    return field(metadata={"names": names, "settings": settings})
-
-
 @dataclass(frozen=True)
 class ApplyOptions:
     """How a plan may be carried out, as typed; what it does is said by the plan alone."""
 
     connection: ConnectionFlags
     color: str
-    dry_run: str = _option(
+    dry_run: str = option(
         "--dry-run",
         type=Choice(*DRY_RUNS, meant={"true": "client", "false": "none"}),
         default="none",
         show_default=True,
         help="client: show what would be done; server: also let the server check each change.",
     )
-    yes: bool = _option("-y", "--yes", is_flag=True, help="Do not ask; losses must be named.")
-    accept_losses: str | None = _option(
+    yes: bool = option("-y", "--yes", is_flag=True, help="Do not ask; losses must be named.")
+    accept_losses: str | None = option(
         "--accept-losses",
         metavar="N",
         help="So many pods, or their emptyDir data, may be lost for good: exactly as many as shown.",
     )
-    accept_drift: tuple[str, ...] = _option(
+    accept_drift: tuple[str, ...] = option(
         "--accept-drift",
         multiple=True,
         metavar="KIND",
         help="Carry the plan out although this differs, where it is harmless; repeatable.",
     )
-    accept_skew: bool = _option(
+    accept_skew: bool = option(
         "--accept-skew",
         is_flag=True,
         help="Go on although this machine's clock and the server's are more than 60s apart.",
     )
-    plan_digest: str | None = _option(
+    plan_digest: str | None = option(
         "--plan-digest",
         metavar="HEX",
         help="The fingerprint of the reviewed plan, or its first 8 digits; answers the question.",
     )
-    continue_on_absent: bool = _option(
+    continue_on_absent: bool = option(
         "--continue-on-absent",
         is_flag=True,
         help="Leave out what is left of a node that is gone, and go on with the others (exit code 3).",
     )
-    rollback_on_failure: bool | None = _option(
+    rollback_on_failure: bool | None = option(
         "--rollback-on-failure/--no-rollback-on-failure",
         default=None,
         help="Take own taints and cordons back when the run fails; its exit code stays. --resume: as the run was begun.",
     )
-    journal: str | None = _option(
+    journal: str | None = option(
         "--journal", metavar="FILE", help="The journal; default: beside the plan."
     )
-    lock_namespace: str | None = _option(
+    lock_namespace: str | None = option(
         "--lock-namespace", metavar="NAME", help="Where the lock's Lease is kept."
     )
-    no_cluster_lock: bool = _option(
+    no_cluster_lock: bool = option(
         "--no-cluster-lock", is_flag=True, help="Do without the lock in the cluster."
     )
-    steal_lock: bool = _option(
+    steal_lock: bool = option(
         "--steal-lock", is_flag=True, help="Take over a lock that has expired."
     )
 
 
-APPLY_OPTIONS: dict[str, click.Option] = {
-    known.name: click.Option([known.name, *known.metadata["names"]], **known.metadata["settings"])
-    for known in fields(ApplyOptions)
-    if known.metadata
-}
+APPLY_OPTIONS = options_of(ApplyOptions)
 
 
 def taken_options(values: dict[str, Any], connection: ConnectionFlags, color: str) -> ApplyOptions:

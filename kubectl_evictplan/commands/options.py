@@ -48,9 +48,20 @@ _MEANT_COLORS = {
 }
 
 
-def _option(*names: str, **settings: Any) -> Any:
-    """Return a field that holds the value of an option."""
+def option(*names: str, **settings: Any) -> Any:
+    """Return a field of a dataclass that holds the value of an option."""
     return field(metadata={"names": names, "settings": settings})
+
+
+def options_of(kind: type) -> dict[str, click.Option]:
+    """Return the options that the fields of a dataclass are, by the fields' names."""
+    return {
+        known.name: click.Option(
+            [known.name, *known.metadata["names"]], **known.metadata["settings"]
+        )
+        for known in fields(kind)
+        if known.metadata
+    }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,28 +73,28 @@ class WhatIfOptions:
 
     title: str
     connection: ConnectionFlags
-    filenames: tuple[str, ...] = _option(
+    filenames: tuple[str, ...] = option(
         *FILENAME,
         multiple=True,
         metavar="FILE",
         help="Cluster state: our snapshot, `kubectl get -o json|yaml`, manifests, must-gather or "
         "cluster-info dump, archives of them; - for stdin.",
     )
-    recursive: bool = _option(
+    recursive: bool = option(
         "-R", "--recursive", is_flag=True, help="Read the directories given with -f recursively."
     )
-    strict: bool = _option("--strict", is_flag=True, help="Make warnings about the input errors.")
-    observe: str | None = _option(
+    strict: bool = option("--strict", is_flag=True, help="Make warnings about the input errors.")
+    observe: str | None = option(
         "--observe",
         metavar="DURATION",
         help="Look at the leases of the live cluster again after so long, such as 20s: narrows windows.",
     )
-    observe_from: str | None = _option(
+    observe_from: str | None = option(
         "--observe-from",
         metavar="FILE",
         help="A second look at the leases, listed some seconds after -f: narrows windows.",
     )
-    output: str = _option(
+    output: str = option(
         "-o",
         "--output",
         type=Choice(*OUTPUTS, meant=_MEANT_OUTPUTS),
@@ -91,92 +102,92 @@ class WhatIfOptions:
         show_default=True,
         help="Output format.",
     )
-    horizon: str | None = _option(
+    horizon: str | None = option(
         "--horizon",
         metavar="DURATION",
         help="Look this far ahead, such as 30m; default: to the end, at most 24h.",
     )
-    start: str | None = _option(
+    start: str | None = option(
         "--start",
         metavar="TIME",
         help="When it begins (RFC 3339); default: when the files were made.",
     )
-    kubernetes_version: str | None = _option(
+    kubernetes_version: str | None = option(
         "--kubernetes-version",
         metavar="VERSION",
         help="Release whose behaviour and defaults apply, such as 1.29; default: detected.",
     )
-    controller_flags: tuple[str, ...] = _option(
+    controller_flags: tuple[str, ...] = option(
         "--controller-flag",
         multiple=True,
         metavar="NAME=VALUE",
         help="A kube-controller-manager flag by its own name; repeatable.",
     )
-    monitor_phase: str | None = _option(
+    monitor_phase: str | None = option(
         "--monitor-phase",
         metavar="DURATION",
         help="From the start to the first node monitor tick; leave out when unknown.",
     )
-    explain: str | None = _option("--explain", metavar="NS/POD", help="Tell the story of one pod.")
-    save_scenario: str | None = _option(
+    explain: str | None = option("--explain", metavar="NS/POD", help="Tell the story of one pod.")
+    save_scenario: str | None = option(
         "--save-scenario", metavar="FILE", help="Also write what was asked as a scenario file."
     )
     # None: the command's --force is another one.
-    force: bool | None = _option(
+    force: bool | None = option(
         "--force", is_flag=True, help="Let --save-scenario and --out replace a file."
     )
-    out: str | None = _option(
+    out: str | None = option(
         "--out", metavar="FILE", help="Also write a plan that `apply FILE` carries out exactly."
     )
-    until_ready: bool = _option(
+    until_ready: bool = option(
         "--until-ready",
         is_flag=True,
         help="Of the plan: replacements are Ready before the next node.",
     )
-    abort_if: tuple[str, ...] = _option(
+    abort_if: tuple[str, ...] = option(
         "--abort-if",
         multiple=True,
         metavar="EXPR",
         help="Of the plan: stop when this holds, such as 'evicted > 20'; repeatable.",
     )
-    assume_ready: str | None = _option(
+    assume_ready: str | None = option(
         "--assume-ready",
         metavar="DURATION[..DURATION]",
         help="How long a replacement takes to be Ready; a range: anything between. "
         "Default: as long as its owner's pods took, where they tell; in drains, and else, 30s.",
     )
-    fail_on: tuple[str, ...] = _option(
+    fail_on: tuple[str, ...] = option(
         "--fail-on",
         multiple=True,
         metavar="EXPR",
         help="Exit with 1 if this may hold, such as 'evictions > 20' or 'unavailable(shop/web) > 30s'; repeatable.",
     )
-    policies: tuple[str, ...] = _option(
+    policies: tuple[str, ...] = option(
         "--policy",
         multiple=True,
         metavar="FILE",
         help="Rules like those of --fail-on, from a file (kind Policy); repeatable.",
     )
-    quorums: tuple[str, ...] = _option(
+    quorums: tuple[str, ...] = option(
         "--quorum",
         multiple=True,
         metavar="NS/NAME",
         help="An owner whose pods decide by majority; repeatable. Known: etcd, label evictplan.dev/quorum.",
     )
-    by: str | None = _option(
+    by: str | None = option(
         "--by",
         type=Choice(*GROUPINGS, meant=_MEANT_GROUPINGS),
         help="Rows of the table; default: as suits their number.",
     )
-    time_zone: str = _option(
+    time_zone: str = option(
         "--time-zone",
         default="UTC",
         metavar="ZONE",
         show_default=True,
         help="Zone of clock times: UTC, local or a name such as Europe/Berlin.",
     )
-    no_headers: bool = _option("--no-headers", is_flag=True, help="Print the eviction rows alone.")
-    color: str = _option(
+    no_headers: bool = option("--no-headers", is_flag=True, help="Print the eviction rows alone.")
+    color: str = option(
         "--color",
         type=Choice("auto", "always", "never", meant=_MEANT_COLORS),
         default="auto",
@@ -233,11 +244,7 @@ class Given(NamedTuple):
     assume_ready_ns: tuple[int, int] | None
 
 
-COMMON_OPTIONS: dict[str, click.Option] = {
-    known.name: click.Option([known.name, *known.metadata["names"]], **known.metadata["settings"])
-    for known in fields(WhatIfOptions)
-    if known.metadata
-}
+COMMON_OPTIONS = options_of(WhatIfOptions)
 
 
 class WhatIfCommand(Command):
