@@ -113,11 +113,12 @@ def _found_out(
     services = set[tuple[int, ...]]()
     # By group, and by the ordinal of the wait, its windows for each order.
     found: list[list[list[WaitWindow]]] = [[] for _ in groups]
+    entered_again = any(rules.enters_again for _, rules in replayed)
     served = _orders(
         lines,
         groups,
         stale=any(rules.stale_lister for _, rules in replayed),
-        entered_again=any(rules.enters_again for _, rules in replayed),
+        entered_again=entered_again,
     )
     missed = frozenset[str]().union(*(each.missed for each in served))
     uneven = False
@@ -141,6 +142,8 @@ def _found_out(
         # Whether somebody waits once more depends on instants, as where a person takes off a taint that a token may
         # have put on just before: so there is more between the earliest replay and the latest than these two show.
         missed |= {PassLag.name}
+    if entered_again:
+        found = [[_between_ends(windows, spread) for windows in places] for places in found]
     waits: dict[str, list[WaitWindow]] = {}
     for group_names, places in zip(groups, found, strict=True):
         gap_ns, horizon_ns = spread.gap_ns, known.horizon_ns
@@ -169,6 +172,22 @@ def _replays_of(
     between = lags_between(replayed, [run.tokens.at_ns for run in runs])
     runs += [known.of(line, rules, order, groups, spread.gap_ns) for line, rules in between.rules]
     return runs, between.missed
+
+
+def _between_ends(windows: list[WaitWindow], spread: Spread) -> list[WaitWindow]:
+    """Windows of a wait in orders in which the node's entries come first, and last: they may also come in between."""
+    spans = {window.spans for window in windows}
+    if len(spans) == 1:
+        return windows
+    certain = all(window.certain for window in windows)
+    eligible_ns = min(window.eligible_ns for window in windows)
+    useless_ns = max(window.useless_ns for window in windows)
+    since_ns = min(low_ns for several in spans for low_ns, _ in several)
+    until_ns = max(high_ns for several in spans for _, high_ns in several)
+    if not certain:  # last is never
+        until_ns = max(until_ns, min(useless_ns - 1, spread.end_ns))
+    between = WaitWindow(((since_ns, until_ns),), certain, eligible_ns, useless_ns)
+    return [*windows, between]
 
 
 def _may_see_false(wait: WaitWindow, name: str, lines: Iterable[ZoneLine]) -> bool:

@@ -226,6 +226,16 @@ def test_in_1_19_what_nodes_leave_in_line_comes_before_or_after_those_that_are_n
     assert line.windows()[late] == [(((25, round(35 + 4 * LAG, 3)),), True)]
 
 
+def test_in_1_19_what_a_node_leaves_in_line_also_comes_between_what_others_leave() -> None:
+    # From 55 on tokens go to what the tick of 10 put in line, of b, c and d: d has the first of them, the second, or the third.
+    line = Line("1.19.3", rate=0.05)
+    line.silent(5, "a", "b", "c")
+    line.silent(10, "d")
+    ((spans, certain),) = line.windows()["d"]
+    assert certain
+    assert all(any(low <= at <= high for low, high in spans) for at in (65, 85, 105)), spans
+
+
 def test_where_lags_decide_whether_a_token_is_there_each_pass_still_has_a_lag_of_its_own() -> None:
     line = Line()
     line.silent(5, "a")
