@@ -7,7 +7,7 @@ window only when all of it is, by more than a second.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
@@ -30,6 +30,8 @@ Verdict = Literal[
     "inside",
     "possible-did-not-happen",
 ]
+# In the order in which rows are told.
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 # Reality is not what was predicted.
 LEFT: frozenset[str] = frozenset((OUTSIDE, NOT_PREDICTED, STAYED))
 
