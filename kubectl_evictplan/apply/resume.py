@@ -5,13 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from kubectl_evictplan.apply import journal as journals
-from kubectl_evictplan.apply.cluster import ClusterApi
 from kubectl_evictplan.apply.conditions import parse_condition
 from kubectl_evictplan.apply.endings import EndCode, Ending
-from kubectl_evictplan.apply.files import Files
 from kubectl_evictplan.apply.journal import Journal
 from kubectl_evictplan.apply.lock import Lock
-from kubectl_evictplan.apply.progress import RunStarted, Tell
+from kubectl_evictplan.apply.progress import RunStarted
 from kubectl_evictplan.apply.records import Resume
 from kubectl_evictplan.apply.run import (
     RunOptions,
@@ -23,22 +21,16 @@ from kubectl_evictplan.apply.run import (
     lock_place,
 )
 from kubectl_evictplan.apply.states import Phase, RunState
-from kubectl_evictplan.apply.stop import Stop
 from kubectl_evictplan.apply.watching import Conditions
-from kubectl_evictplan.apply.working import Working
+from kubectl_evictplan.apply.working import Outside, Working
 from kubectl_evictplan.errors import EXIT_DONE, InputError, Problem, mistake
 from kubectl_evictplan.plans.document import Plan
-from kubectl_evictplan.world import World
 
 
 def resume(
     plan: Plan,
-    api: ClusterApi,
     journal: Path,
-    world: World,
-    files: Files,
-    stop: Stop,
-    tell: Tell,
+    outside: Outside,
     options: RunOptions,
 ) -> RunResult:
     """Go on at the first operation that is not finished; a finished run stays as it is.
@@ -46,11 +38,9 @@ def resume(
     Every intent without a result is read back first. Raises InputError for a journal that is damaged,
     of another plan, at work, or being rolled back; for another cluster it ends as drift.
     """
-    opened, state = journals.reopen(journal, files, alone=not options.lock_namespace)
+    opened, state = journals.reopen(journal, outside.files, alone=not options.lock_namespace)
     conditions = Conditions([parse_condition(words) for words in plan.execution.abort_if])
-    run = Working(
-        api, world, stop, tell, opened, state, deadline_seconds=options.request_deadline_seconds
-    )
+    run = Working(outside, opened, state, deadline_seconds=options.request_deadline_seconds)
     try:
         refuse_other(plan, journal, state)
     except InputError:
@@ -60,7 +50,7 @@ def resume(
         if options.lock_namespace:
             # Killed after its last record, before it gave the lock back.
             place = lock_place(options, state.begin.run_id)
-            Lock(place, api, world, opened, state.begin).release_left()
+            Lock(place, run.api, run.world, opened, state.begin).release_left()
         return _finished(opened, state, journal)
     run.watches = (conditions,)
     run_id = state.begin.run_id

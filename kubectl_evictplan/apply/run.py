@@ -21,10 +21,9 @@ from kubectl_evictplan.apply.endings import (
     exit_code,
     may_be_taken_back,
 )
-from kubectl_evictplan.apply.files import Files
 from kubectl_evictplan.apply.looking_again import SameNodes, SameServer
 from kubectl_evictplan.apply.preflight import CheckFailed
-from kubectl_evictplan.apply.progress import CheckMade, LockNoted, RunEnded, RunStarted, Tell
+from kubectl_evictplan.apply.progress import CheckMade, LockNoted, RunEnded, RunStarted
 from kubectl_evictplan.apply.records import (
     Author,
     Begin,
@@ -37,10 +36,10 @@ from kubectl_evictplan.apply.records import (
     RollbackEnd,
 )
 from kubectl_evictplan.apply.states import Phase, RunState, at_the_end
-from kubectl_evictplan.apply.stop import Stop, StoppedAtOnce
+from kubectl_evictplan.apply.stop import StoppedAtOnce
 from kubectl_evictplan.apply.taking_back import take_back
 from kubectl_evictplan.apply.watching import Conditions
-from kubectl_evictplan.apply.working import Working
+from kubectl_evictplan.apply.working import Outside, Working
 from kubectl_evictplan.errors import (
     EXIT_INTERRUPTED,
     EXIT_UNKNOWN,
@@ -49,7 +48,6 @@ from kubectl_evictplan.errors import (
     UnreachableError,
 )
 from kubectl_evictplan.plans.document import Plan
-from kubectl_evictplan.world import World
 
 LOCK_NAMESPACE = "default"
 
@@ -101,12 +99,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
 
 def apply_plan(
     plan: Plan,
-    api: ClusterApi,
     journal: Path,
-    world: World,
-    files: Files,
-    stop: Stop,
-    tell: Tell,
+    outside: Outside,
     options: RunOptions,
 ) -> RunResult:
     """Carry out ``plan`` and keep the journal ``journal``, which must not exist.
@@ -118,10 +112,10 @@ def apply_plan(
     """
     conditions = Conditions([parse_condition(words) for words in plan.execution.abort_if])
     run_id = options.run_id or str(uuid.uuid4())
-    opened, state = journals.create(journal, files, beginning(plan, api, options, run_id))
-    run = Working(
-        api, world, stop, tell, opened, state, deadline_seconds=options.request_deadline_seconds
+    opened, state = journals.create(
+        journal, outside.files, beginning(plan, outside.api, options, run_id)
     )
+    run = Working(outside, opened, state, deadline_seconds=options.request_deadline_seconds)
     run.watches = (conditions,)
     run.say(RunStarted(at_ns=run.now_ns, run_id=run_id, operations=plan.operations))
     return concluded(run, journal, lambda: carry_out(run, plan, conditions, options), options)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
 from kubectl_evictplan.apply.cluster import ClusterApi, LiveNode
 from kubectl_evictplan.apply.endings import EndCode, Ended, Ending
+from kubectl_evictplan.apply.files import Files
 from kubectl_evictplan.apply.journal import Journal, JournalFailed
 from kubectl_evictplan.apply.lock import Lock
 from kubectl_evictplan.apply.progress import (
@@ -122,21 +123,28 @@ class Looking:
             return asked()
 
 
+class Outside(NamedTuple):
+    """All that a run takes from outside: the cluster, where its journal lies, time, signals, and who is told."""
+
+    api: ClusterApi
+    files: Files
+    world: World
+    stop: Stop
+    tell: Tell
+
+
 class Working(Looking):
     """One process's work on one journal: running, going on, or taking back."""
 
     def __init__(
         self,
-        api: ClusterApi,
-        world: World,
-        stop: Stop,
-        tell: Tell,
+        outside: Outside,
         journal: Journal,
         state: RunState,
         *,
         deadline_seconds: float = 30.0,
     ) -> None:
-        super().__init__(api, world, stop, tell)
+        super().__init__(outside.api, outside.world, outside.stop, outside.tell)
         self.journal = journal
         self.state = state
         self.deadline_seconds = deadline_seconds
@@ -147,7 +155,7 @@ class Working(Looking):
         self.is_away = False
         # The monotonic instant of the run's first intent, when this process wrote it.
         self.first_sent: float | None = None
-        self._clocks = (world.monotonic(), world.wall_ns())
+        self._clocks = (self.world.monotonic(), self.world.wall_ns())
 
     def note(self, record: RecordT) -> RecordT:
         """Make a record durable and add it to the state; raises Ended when it cannot be written."""

@@ -9,7 +9,8 @@ import os
 import platform
 import socket
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from kubectl_evictplan.apply.records import Author, Check
     from kubectl_evictplan.apply.run import RunOptions, RunResult
     from kubectl_evictplan.apply.states import RunState
+    from kubectl_evictplan.apply.working import Outside
     from kubectl_evictplan.commands.apply_options import ApplyOptions
     from kubectl_evictplan.live.flags import ConnectionFlags
     from kubectl_evictplan.plans.document import Plan
@@ -107,38 +109,39 @@ def author() -> Author:
 
 def carry_out(plan: Plan, journal: Path, api: ClusterApi, told: Tell, how: RunOptions) -> RunResult:
     """Carry a plan out, heeding signals."""
-    from kubectl_evictplan.apply.files import LocalFiles
     from kubectl_evictplan.apply.run import apply_plan
-    from kubectl_evictplan.apply.stop import Stop, signals_caught
-    from kubectl_evictplan.world import World
 
-    stop = Stop()
-    with signals_caught(stop):
-        return apply_plan(plan, api, journal, World(), LocalFiles(), stop, told, how)
+    with _outside(api, told) as outside:
+        return apply_plan(plan, journal, outside, how)
 
 
 def go_on(plan: Plan, journal: Path, api: ClusterApi, told: Tell, how: RunOptions) -> RunResult:
     """Go on with a journal's run, heeding signals."""
-    from kubectl_evictplan.apply.files import LocalFiles
     from kubectl_evictplan.apply.resume import resume
-    from kubectl_evictplan.apply.stop import Stop, signals_caught
-    from kubectl_evictplan.world import World
 
-    stop = Stop()
-    with signals_caught(stop):
-        return resume(plan, api, journal, World(), LocalFiles(), stop, told, how)
+    with _outside(api, told) as outside:
+        return resume(plan, journal, outside, how)
 
 
 def take_back(journal: Path, api: ClusterApi, told: Tell, how: RunOptions) -> RunResult:
     """Take a journal's run back, heeding signals."""
-    from kubectl_evictplan.apply.files import LocalFiles
     from kubectl_evictplan.apply.rollback import rollback
+
+    with _outside(api, told) as outside:
+        return rollback(journal, outside, how)
+
+
+@contextmanager
+def _outside(api: ClusterApi, told: Tell) -> Iterator[Outside]:
+    """Give a run this machine's files, clock and signals."""
+    from kubectl_evictplan.apply.files import LocalFiles
     from kubectl_evictplan.apply.stop import Stop, signals_caught
+    from kubectl_evictplan.apply.working import Outside
     from kubectl_evictplan.world import World
 
     stop = Stop()
     with signals_caught(stop):
-        return rollback(api, journal, World(), LocalFiles(), stop, told, how)
+        yield Outside(api, LocalFiles(), World(), stop, told)
 
 
 def finish(

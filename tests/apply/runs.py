@@ -18,6 +18,7 @@ from kubectl_evictplan.apply.resume import resume
 from kubectl_evictplan.apply.rollback import rollback
 from kubectl_evictplan.apply.run import RunOptions, RunResult, apply_plan
 from kubectl_evictplan.apply.stop import Stop
+from kubectl_evictplan.apply.working import Outside
 from kubectl_evictplan.plans.document import (
     AddTaint,
     AnyOperation,
@@ -109,40 +110,19 @@ class Bench:
     stop: Stop = field(default_factory=Stop)
     told: list[AnyProgress] = field(default_factory=list)
 
+    def outside(self, stop: Stop | None = None) -> Outside:
+        """What a run takes from outside; ``stop`` is nobody's unless given."""
+        world = self.cluster.world()
+        return Outside(self.cluster, self.files, world, stop or Stop(), self.told.append)
+
     def apply(self, **parts: Any) -> RunResult:
-        return apply_plan(
-            self.plan,
-            self.cluster,
-            JOURNAL,
-            self.cluster.world(),
-            self.files,
-            self.stop,
-            self.told.append,
-            options(**parts),
-        )
+        return apply_plan(self.plan, JOURNAL, self.outside(self.stop), options(**parts))
 
     def resume(self, **parts: Any) -> RunResult:
-        return resume(
-            self.plan,
-            self.cluster,
-            JOURNAL,
-            self.cluster.world(),
-            self.files,
-            Stop(),
-            self.told.append,
-            options(**parts),
-        )
+        return resume(self.plan, JOURNAL, self.outside(), options(**parts))
 
     def rollback(self, **parts: Any) -> RunResult:
-        return rollback(
-            self.cluster,
-            JOURNAL,
-            self.cluster.world(),
-            self.files,
-            Stop(),
-            self.told.append,
-            options(**parts),
-        )
+        return rollback(JOURNAL, self.outside(), options(**parts))
 
     @property
     def lines(self) -> list[bytes]:

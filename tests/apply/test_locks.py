@@ -27,7 +27,6 @@ from kubectl_evictplan.apply.lock import (
 from kubectl_evictplan.apply.lock import JOURNAL as HEAD
 from kubectl_evictplan.apply.resume import resume
 from kubectl_evictplan.apply.run import LOCK_NAMESPACE, RunOptions, RunResult, apply_plan
-from kubectl_evictplan.apply.stop import Stop
 from kubectl_evictplan.errors import InputError
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.timestamps import FIRST_INSTANT_NS, LAST_INSTANT_NS
@@ -216,12 +215,8 @@ def second_run(bench: Bench, **parts: object) -> list[RunResult]:
             results.append(
                 apply_plan(
                     plan,
-                    bench.cluster,
                     JOURNAL,
-                    bench.cluster.world(),
-                    theirs.files,
-                    theirs.stop,
-                    theirs.told.append,
+                    theirs.outside(theirs.stop),
                     RunOptions(author=author, run_id="run-2", **parts),
                 )
             )
@@ -276,16 +271,8 @@ def died_holding_the_lock() -> Bench:
 
 
 def going_on_as(bench: Bench, **author: object) -> RunResult:
-    return resume(
-        bench.plan,
-        bench.cluster,
-        JOURNAL,
-        bench.cluster.world(),
-        bench.files,
-        Stop(),
-        bench.told.append,
-        RunOptions(author=structs.replace(AUTHOR, **author), run_id="run-1"),
-    )
+    parts = RunOptions(author=structs.replace(AUTHOR, **author), run_id="run-1")
+    return resume(bench.plan, JOURNAL, bench.outside(), parts)
 
 
 def test_a_copied_journal_does_not_take_the_lock_of_a_run_that_is_at_work() -> None:

@@ -22,6 +22,7 @@ from kubectl_evictplan.apply.resume import resume
 from kubectl_evictplan.apply.rollback import rollback
 from kubectl_evictplan.apply.run import RunOptions, RunResult, apply_plan
 from kubectl_evictplan.apply.stop import Stop, signals_caught
+from kubectl_evictplan.apply.working import Outside
 from kubectl_evictplan.live.flags import ConnectionFlags
 from kubectl_evictplan.live.mutations import cluster_api
 from kubectl_evictplan.plans.document import Plan
@@ -61,11 +62,11 @@ def carry(
         signals_caught(stop),
         cluster_api(ConnectionFlags(**flags), ENVIRONMENT, world=world) as api,
     ):
-        path, files = Path(journal), LocalFiles()
+        path, outside = Path(journal), Outside(api, LocalFiles(), world, stop, told.append)
         if what == "rollback":
-            return rollback(api, path, world, files, stop, told.append, options)
+            return rollback(path, outside, options)
         begin = apply_plan if what == "run" else resume
-        return begin(plan, api, path, world, files, stop, told.append, options)
+        return begin(plan, path, outside, options)
 
 
 def _work(begun: Any, code: Any, *arguments: Any) -> None:

@@ -19,6 +19,7 @@ from kubectl_evictplan.apply.resume import resume
 from kubectl_evictplan.apply.rollback import rollback
 from kubectl_evictplan.apply.run import RunOptions, RunResult, apply_plan
 from kubectl_evictplan.apply.stop import Stop
+from kubectl_evictplan.apply.working import Outside
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.plans.document import (
     AddTaint,
@@ -102,22 +103,16 @@ class Carrying:
         self._world = api.clock.world(api.read_seconds_max)
 
     def apply(self) -> RunResult:
-        return apply_plan(
-            self.plan, self.cluster, self.journal, self._world, LocalFiles(), self.stop,
-            self.told.append, self._options,
-        )  # fmt: skip
+        return apply_plan(self.plan, self.journal, self._outside(self.stop), self._options)
 
     def resume(self) -> RunResult:
-        return resume(
-            self.plan, self.cluster, self.journal, self._world, LocalFiles(), Stop(),
-            self.told.append, self._options,
-        )  # fmt: skip
+        return resume(self.plan, self.journal, self._outside(Stop()), self._options)
 
     def rollback(self) -> RunResult:
-        return rollback(
-            self.cluster, self.journal, self._world, LocalFiles(), Stop(), self.told.append,
-            self._options,
-        )  # fmt: skip
+        return rollback(self.journal, self._outside(Stop()), self._options)
+
+    def _outside(self, stop: Stop) -> Outside:
+        return Outside(self.cluster, LocalFiles(), self._world, stop, self.told.append)
 
 
 __all__ = ["Carrying", "changing", "drain_of", "drainable_cluster", "plan_of"]
