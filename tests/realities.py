@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from free_timing import FreeTiming, every_tick_walks_anew
 from msgspec.structs import replace
 
 from builders import (
@@ -248,21 +250,32 @@ def draw_reality(
     world: World,
     rng: random.Random,
     timing_of: Callable[[World, random.Random], Timing] | None = None,
+    *,
+    free: bool = False,
 ) -> Reality:
-    """Choose everything that is unknown, run, and map the names back."""
+    """Choose everything that is unknown, run, and map the names back.
+
+    ``free``: whatever need not be the same twice is drawn each time (``free_timing``).
+    """
     timing = (timing_of or draw_timing)(world, rng)
     scenario = with_instants(world.scenario, rng)
-    scenario = with_last_heartbeats(world.snapshot, scenario, rng)
+    jitter = rng.choice((rng.random, lambda: rng.choice((0.0, 1.0)))) if free else rng.random
+    scenario = with_last_heartbeats(world.snapshot, scenario, rng, jitter)
     names = sorted(node.name for node in world.snapshot.nodes)
     renamed = dict(zip(names, rng.sample(names, len(names)), strict=True))
     if rng.random() < 0.5:
         timing = drifting(world, scenario, timing, rng)
-    timeline = simulate(
-        rename_snapshot(world.snapshot, renamed),
-        rename_scenario(scenario, renamed),
-        world.configuration,
-        timing,
-    )
+    anew: AbstractContextManager[None] = nullcontext()
+    if free:
+        timing = FreeTiming.of(timing, f"timing {rng.random()}")
+        anew = every_tick_walks_anew(f"walks {rng.random()}")
+    with anew:
+        timeline = simulate(
+            rename_snapshot(world.snapshot, renamed),
+            rename_scenario(scenario, renamed),
+            world.configuration,
+            timing,
+        )
     back = {new: old for old, new in renamed.items()}
     entries = [
         replace(entry, node=back.get(entry.node, entry.node))
@@ -355,9 +368,13 @@ def _within(event: ScenarioEvent, rng: random.Random) -> int:
 
 
 def with_last_heartbeats(
-    snapshot: ClusterSnapshot, scenario: Scenario, rng: random.Random
+    snapshot: ClusterSnapshot,
+    scenario: Scenario,
+    rng: random.Random,
+    jitter: Callable[[], float] | None = None,
 ) -> Scenario:
-    """Fill in the last renewal of every stop: kubelets renew every period plus up to 4 %."""
+    """Fill in the last renewal of every stop: kubelets renew every period plus up to 4 %, of which ``jitter`` says how much."""
+    share = jitter or rng.random
     newest: dict[str, int] = {}
     periods: dict[str, int] = {}
     stopped: set[str] = set()
@@ -384,7 +401,7 @@ def with_last_heartbeats(
                 newest[name] = event.at_ns - rng.randrange(period_ns)
             last_ns = newest[name]
             while name not in stopped:
-                jittered = int(period_ns * (1 + _JITTER * rng.random()))
+                jittered = int(period_ns * (1 + _JITTER * share()))
                 if last_ns + jittered > event.at_ns:
                     break
                 last_ns += jittered

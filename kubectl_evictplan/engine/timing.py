@@ -74,3 +74,8 @@ class Timing(msgspec.Struct, frozen=True):
             if origin_ns + course[0][0] == first_ns:
                 return LoopGrid.of_course(course, origin_ns, unbounded=False)
         return LoopGrid(first_ns, period_ns + self.monitor_cost_ns, unbounded=warm)
+
+    def passes(self, first_tick_ns: int, period_ns: int, *, warm: bool) -> LoopGrid:
+        """The passes of the process whose first tick comes then."""
+        first_ns, step_ns = first_tick_ns + self.pass_phase_ns, period_ns + self.pass_cost_ns
+        return LoopGrid(first_ns, step_ns, unbounded=warm)

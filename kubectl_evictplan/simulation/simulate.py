@@ -244,13 +244,13 @@ class ControllerManager(msgspec.Struct, eq=False):
         return leader_ns if leader_ns is not None and leader_ns <= self._state.now_ns else None
 
     def _adopt_running_timers(self, eviction: TaintEviction) -> None:
-        now_ns, fraction = self._state.now_ns, self._timing.timer_start_fraction
+        now_ns = self._state.now_ns
         for node in self._snapshot.nodes:
             for pod in self._state.pods_by_node.get(node.name, {}).copy().values():
                 if pod.deletion_timestamp_ns is None:
                     window = running_timer(node, pod, self._snapshot, now_ns, self._configuration)
                     if window is not None:
-                        eviction.adopt_timer(pod, *window.at(fraction))
+                        eviction.adopt_timer(pod, *window.at(self._timing.timer_start_fraction))
 
     def stop(self, because: Causes) -> None:
         """The process goes away."""

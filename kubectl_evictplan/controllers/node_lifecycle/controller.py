@@ -39,7 +39,7 @@ from kubectl_evictplan.controllers.node_lifecycle.node_health import (
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
 from kubectl_evictplan.controllers.node_lifecycle.zone_queues import ZoneQueues
 from kubectl_evictplan.controllers.node_lifecycle.zone_states import Transition, ZoneStates
-from kubectl_evictplan.engine.event_queue import LoopGrid, Priority, ScheduledCall
+from kubectl_evictplan.engine.event_queue import Priority, ScheduledCall
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import READY, Node, NodeCondition, Pod
 from kubectl_evictplan.kube.taints import needs_no_schedule_pass, reconcile_no_schedule
@@ -71,9 +71,7 @@ class NodeLifecycle:
         self._warm = warm
         period_ns, start_ns = configuration.node_monitor_period_ns, state.timeline.start_ns
         self._grid = timing.ticks(first_tick_ns, period_ns, start_ns, warm=warm)
-        first_pass_ns = first_tick_ns + timing.pass_phase_ns
-        pass_step_ns = NODE_EVICTION_PERIOD_NS + timing.pass_cost_ns
-        passes = LoopGrid(first_pass_ns, pass_step_ns, unbounded=warm)
+        passes = timing.passes(first_tick_ns, NODE_EVICTION_PERIOD_NS, warm=warm)
         self._zones = ZoneMembership(configuration, bystanders, stand_ins)
         self._queues = ZoneQueues(state, configuration, timing, self._zones, passes, self._grid)
         self._zone_states = ZoneStates(
@@ -270,7 +268,8 @@ class NodeLifecycle:
         while self._deadlines and self._deadlines[0][0] <= now_ns:
             names.add(heapq.heappop(self._deadlines)[1])
         # A pass inside this tick may change nodes that the tick itself does not look at.
-        at_start = dict(self._state.nodes) if self._timing.mid_tick_pass else self._state.nodes
+        pass_inside = self._timing.mid_tick_pass
+        at_start = dict(self._state.nodes) if pass_inside else self._state.nodes
         self._zone_states.create_missing()
         changed, self._membership_changed = self._membership_changed, set()
         added = {name for name in changed if name in self._state.nodes} - self._known
@@ -288,7 +287,7 @@ class NodeLifecycle:
             self._zones.uncount(name)
         for name in sorted(copies):
             self._node_step(copies[name], now_ns)
-        if self._timing.mid_tick_pass:
+        if pass_inside:
             self._queues.run_pass_inside_tick()
         self._handle_disruption({**at_start, **copies})
         self._schedule_next(now_ns)

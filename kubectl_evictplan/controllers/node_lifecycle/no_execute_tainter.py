@@ -61,7 +61,7 @@ class NoExecuteTainter:
         self._queues = queues
         # True while a pass writes the taint that the node waited for.
         self.tainting_in_pass = False
-        self._stale_lister = timing.stale_lister and profile.taint_on_current_condition
+        self._timing = timing
         # What an informer that is late still shows of nodes of which a tick wrote Ready=Unknown.
         self._shown_before: dict[str, str | None] = {}
 
@@ -119,7 +119,8 @@ class NoExecuteTainter:
         node = self._state.nodes.get(name)
         status = node.ready_status if node is not None else None
         reason = why_token_is_wasted(status, exists=node is not None)
-        if reason is None and self._stale_lister and self._was_just_written(name):
+        may_be_late = self._profile.taint_on_current_condition and self._timing.stale_lister
+        if reason is None and may_be_late and self._was_just_written(name):
             if self._shown_before.get(name) == FALSE:
                 status = FALSE  # the taint for that is written; the next tick swaps it
             else:

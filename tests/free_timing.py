@@ -1,0 +1,117 @@
+"""Realities in which nothing is drawn once for all: every pass, tick, pod and process has values of its own.
+
+``Timing`` has one value of each kind, which is what a prediction's runs are made of. A control plane draws anew each
+time: whether *this* pass sees a node as it was, whether one falls into *this* tick, how long *this* pod takes to end.
+Whatever ``Timing`` is asked here, it is asked by a single one of those, so each answer is drawn when it is given.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from unittest import mock
+
+import msgspec
+
+from kubectl_evictplan.controllers.node_lifecycle.rate_limited_timed_queue import (
+    RateLimitedTimedQueue,
+)
+from kubectl_evictplan.engine.event_queue import LoopGrid
+from kubectl_evictplan.engine.timing import Timing
+
+PASS_COST_MAX_NS = 2_000_000
+GC_COST_MAX_NS = 25_000_000
+# Passes of a process that cost something else each; those after them go on as the last one.
+_PASSES_MAX = 1_000
+
+
+class FreeTiming(Timing, frozen=True, dict=True):
+    """A ``Timing`` that draws by ``seed`` whatever need not be the same twice."""
+
+    seed: str = ""
+
+    @classmethod
+    def of(cls, timing: Timing, seed: str) -> FreeTiming:
+        """The same phases and first ticks."""
+        return cls(**msgspec.structs.asdict(timing), seed=seed)
+
+    @cached_property
+    def _rng(self) -> random.Random:
+        return random.Random(self.seed)
+
+    @cached_property
+    def _share(self) -> float:
+        """How many of the passes are late, or inside a tick, in this run."""
+        return self._rng.choice((0.1, 0.5, 0.9))
+
+    @property
+    def stale_lister(self) -> bool:  # type: ignore[override]
+        """Asked for each head of a line in each pass: who is seen as it is gets its taint, and is not asked about again."""
+        return self._rng.random() < self._share
+
+    @property
+    def mid_tick_pass(self) -> bool:  # type: ignore[override]
+        """Asked once by each tick."""
+        return self._rng.random() < self._share
+
+    @property
+    def zones_backwards(self) -> bool:  # type: ignore[override]
+        """Asked once by each process."""
+        return self._rng.random() < 0.5
+
+    @property
+    def pod_exit_fraction(self) -> float:  # type: ignore[override]
+        """Asked once for each pod that is deleted."""
+        return self._fraction()
+
+    @property
+    def timer_start_fraction(self) -> float:  # type: ignore[override]
+        """Asked once for each timer that runs at the start."""
+        return self._fraction()
+
+    @property
+    def pod_gc_cost_ns(self) -> int:  # type: ignore[override]
+        """Asked once by each process."""
+        return self._rng.choice((0, GC_COST_MAX_NS, self._rng.randrange(GC_COST_MAX_NS)))
+
+    def _fraction(self) -> float:
+        return self._rng.choice((0.0, 1.0, self._rng.random()))
+
+    def passes(self, first_tick_ns: int, period_ns: int, *, warm: bool) -> LoopGrid:
+        """Passes of which each costs something else."""
+        at_ns, steps = first_tick_ns + self.pass_phase_ns, []
+        for _ in range(_PASSES_MAX):
+            cost_ns = self._rng.choice(
+                (0, PASS_COST_MAX_NS, self._rng.randint(0, PASS_COST_MAX_NS))
+            )
+            steps.append((at_ns, period_ns + cost_ns))
+            at_ns += period_ns + cost_ns
+        return LoopGrid.of_course(tuple(steps), unbounded=warm)
+
+
+@contextmanager
+def every_tick_walks_anew(seed: str) -> Iterator[None]:
+    """Nodes that every tick puts in line stand there in another order after each of them."""
+    places: dict[tuple[int, str], float] = {}
+    rng, head = random.Random(seed), RateLimitedTimedQueue.head
+
+    def shuffled(queue: RateLimitedTimedQueue, latest_tick_ns: int) -> tuple[int, str] | None:
+        if len(queue._refreshed) > 1:
+            names = sorted(queue._refreshed)
+            place = {
+                name: places.setdefault((latest_tick_ns, name), rng.random()) for name in names
+            }
+            first = min(names, key=place.__getitem__)
+            queue._refreshed_names = [first]
+            return (
+                min(queue._entries.head(), (latest_tick_ns, first))
+                if queue._entries
+                else (latest_tick_ns, first)
+            )
+        queue._refreshed_names = sorted(queue._refreshed)
+        return head(queue, latest_tick_ns)
+
+    with mock.patch.object(RateLimitedTimedQueue, "head", shuffled):
+        yield
