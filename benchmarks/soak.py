@@ -33,6 +33,7 @@ from wide_worlds import WideWorld
 
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
 from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.garbage import collect_rarely
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import Node
 from kubectl_evictplan.prediction.document import Prediction
@@ -191,7 +192,7 @@ def soak(seeds: Iterator[int], seconds: float, processes: int, tally: Tally) -> 
     """Judge the worlds of these seeds until the time is over."""
     until, told = time.monotonic() + seconds, time.monotonic()
     running: set[Future[Verdict]] = set()
-    with ProcessPoolExecutor(processes, initializer=_leave_interrupts_to_the_first) as pool:
+    with ProcessPoolExecutor(processes, initializer=_begin_to_work) as pool:
         while running or time.monotonic() < until:
             while len(running) < 2 * processes and time.monotonic() < until:
                 running.add(pool.submit(judge, next(seeds), tally.realities))
@@ -210,8 +211,9 @@ def soak(seeds: Iterator[int], seconds: float, processes: int, tally: Tally) -> 
                 print(f"{tally.worlds.total()} worlds, {tally.wrong} wrong", flush=True)
 
 
-def _leave_interrupts_to_the_first() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _begin_to_work() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process hears of it
+    collect_rarely()  # as the command line does
 
 
 def tell(verdict: Verdict, realities: int) -> None:
