@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 # Whoever thinks longer than this about the question is asked about another cluster.
 FRESH_SECONDS = 60.0
+NOTHING_CHANGED = "Nothing was changed: --dry-run=client."
 
 
 def proceed(plan: Plan, path: Path, how: ApplyOptions, api: ClusterApi, *, is_new: bool) -> None:
@@ -71,7 +72,7 @@ def proceed(plan: Plan, path: Path, how: ApplyOptions, api: ClusterApi, *, is_ne
         return
     check_clocks(api, accept_skew=how.accept_skew)
     if how.dry_run == "client":
-        click.echo("Nothing was changed: --dry-run=client.")
+        click.echo(NOTHING_CHANGED)
         return
     if how.dry_run == "server":
         _rehearse(plan, how, api)

@@ -14,6 +14,7 @@ import click
 from kubectl_evictplan.commands import carrying
 from kubectl_evictplan.commands.applying import (
     FRESH_SECONDS,
+    NOTHING_CHANGED,
     check_digest,
     checks_made,
     compared,
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
     from kubectl_evictplan.plans.differences import Difference
     from kubectl_evictplan.plans.document import Loss, Plan
 
-_DRY = "Nothing was changed: --dry-run=client."
-
 
 def resume(journal: Path, file: str | None, how: ApplyOptions) -> None:
     """Go on; the plan is where the journal says, unless it is named.
@@ -71,7 +70,7 @@ def resume(journal: Path, file: str | None, how: ApplyOptions) -> None:
         check_clocks(api, accept_skew=how.accept_skew)
         accepted = _review(plan, path, state, how, api) if found.resumable else ()
         if how.dry_run != "none":
-            click.echo(_DRY)
+            click.echo(NOTHING_CHANGED)
             return
         run = carrying.options(
             api,
@@ -110,7 +109,7 @@ def roll_back(journal: Path, how: ApplyOptions) -> None:
     if left := _to_take_back(state):
         show(taking_back_blocks(state, left), how.color)
     if how.dry_run != "none":
-        click.echo(_DRY)
+        click.echo(NOTHING_CHANGED)
         return
     if left:
         confirm(0, how, "Take it back?")

@@ -13,6 +13,7 @@ from kubectl_evictplan.scenarios.names import did_you_mean, similar
 
 FILENAME = ("-f", "--filename")
 STDIN = "-"
+IS_DIRECTORY = "is a directory: name the file in it"
 
 _ENDINGS = (".json", ".yaml", ".yml", ".gz", ".zst", ".tar", ".tgz", ".zip")
 # So many names of a directory are looked at for one that is like the missing one.
@@ -97,7 +98,7 @@ def _without_place(option: tuple[str, ...], name: str, example: str) -> Problem 
     try:
         if path.is_dir():
             known = Correction((name,), (str(path / example),), True, option)
-            return Problem("is a directory: name the file in it", known, location=name)
+            return Problem(IS_DIRECTORY, known, location=name)
         if not path.parent.exists():
             known = Correction((), (), first=f"mkdir -p {shlex.quote(str(path.parent))}")
             return Problem("there is no such directory to write it to", known, location=name)
@@ -115,7 +116,7 @@ def refuse_odd_file(name: str, example: str) -> None:
         return
     if is_directory:
         known = Correction((name,), (str(path / example),), True)
-        raise mistake("is a directory: name the file in it", known, location=name)
+        raise mistake(IS_DIRECTORY, known, location=name)
     if is_pipe:
         known = Correction((name,), (STDIN,))
         message = "is a pipe: name a file, or - and let the command write to this one"

@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 
 from kubectl_evictplan.apply.files import JOURNAL_ENDING
-from kubectl_evictplan.commands.file_arguments import STDIN, files_like, unused
+from kubectl_evictplan.commands.file_arguments import IS_DIRECTORY, STDIN, files_like, unused
 from kubectl_evictplan.errors import Correction, InputError, Problem, help_on
 from kubectl_evictplan.scenarios.names import did_you_mean
 
@@ -81,7 +81,7 @@ def _directory(path: Path, *, may_be_new: bool) -> Problem:
         known = _instead(str(path), str(path / f"plan{JOURNAL_ENDING}"), sure=False)
     else:
         known = _instead(str(path), str(inside[0]), sure=len(inside) == 1)
-    return Problem("is a directory: name the file in it", known, location=str(path))
+    return Problem(IS_DIRECTORY, known, location=str(path))
 
 
 def _by_content(name: str, head: bytes) -> Problem | None:

@@ -8,6 +8,12 @@ from __future__ import annotations
 
 import msgspec
 
+# Of what a silent kubelet holds.
+_END_SILENCE = (
+    "Bring the kubelet back. Only when the machine is surely powered off, taint the node "
+    "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute: pods are then removed and volumes detached."
+)
+
 SEVERITIES = ("info", "low", "medium", "high", "critical")
 
 
@@ -69,8 +75,7 @@ FINDING_KINDS: dict[str, FindingKind] = {
         "high",
         "A StatefulSet never runs two pods of one name: it waits until the old object is gone. A silent kubelet never "
         "confirms the end, so the pod stays Terminating and nothing takes its place.",
-        "Bring the kubelet back. Only when the machine is surely powered off, taint the node "
-        "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute: pods are then removed and volumes detached.",
+        _END_SILENCE,
     ),
     "replacement-pending": FindingKind(
         "high",
@@ -113,8 +118,7 @@ FINDING_KINDS: dict[str, FindingKind] = {
         "high",
         "A volume that one node may mount stays attached while the object of the old pod is there, and a silent kubelet "
         "never confirms its end. The successor is made, and waits on another node in ContainerCreating.",
-        "Bring the kubelet back. Only when the machine is surely powered off, taint the node "
-        "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute: pods are then removed and volumes detached.",
+        _END_SILENCE,
     ),
     "volume-left-behind": FindingKind(
         "high",

@@ -18,6 +18,8 @@ from kubectl_evictplan.kube.objects import Taint
 from kubectl_evictplan.kube.taints import key_and_effect
 from kubectl_evictplan.prediction.grouped_evictions import Chain, SharedChain
 from kubectl_evictplan.prediction.records import Because
+from kubectl_evictplan.scenarios.actions.nodes import CreateNode, DeleteNode
+from kubectl_evictplan.scenarios.actions.processes import StartManager
 from kubectl_evictplan.scenarios.outages import AWAY
 from kubectl_evictplan.scenarios.simulated_cluster import EventApplied
 from kubectl_evictplan.windows.circumstances import (
@@ -138,9 +140,9 @@ def _applied(entry: EventApplied) -> str:
 # By kind of entry: the upstream function behind it, and what happened, for people.
 _WORDS: dict[type[timeline.Entry], tuple[str, Callable[[Any], str]]] = {
     EventApplied: ("scenario", _applied),
-    timeline.ControllerManagerStarted: ("Run", lambda _: "kube-controller-manager starts"),
-    timeline.NodeCreated: ("CREATE", lambda _: "the Node object is created"),
-    timeline.NodeDeleted: ("DELETE", lambda _: "the Node object is deleted"),
+    timeline.ControllerManagerStarted: ("Run", lambda _: StartManager.told),
+    timeline.NodeCreated: ("CREATE", lambda _: CreateNode.told),
+    timeline.NodeDeleted: ("DELETE", lambda _: DeleteNode.told),
     timeline.KubeletSilent: ("kubelet", _silent),
     timeline.NodeReadyPosted: (
         "kubelet syncNodeStatus",

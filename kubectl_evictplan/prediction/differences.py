@@ -32,7 +32,7 @@ from kubectl_evictplan.prediction.document import (
     Prediction,
     Sourced,
 )
-from kubectl_evictplan.prediction.impact_differences import impact_differences
+from kubectl_evictplan.prediction.impact_differences import impact_differences, milliseconds
 from kubectl_evictplan.prediction.impact_document import Impact, ReadyAfter
 
 NEW, GONE = "new", "gone"
@@ -216,15 +216,11 @@ def _by_node(drains: Iterable[DrainReport]) -> dict[str, list[DrainReport]]:
 
 def _drain_side(drain: DrainReport) -> DrainSide:
     return DrainSide(
-        _milliseconds(drain.end_earliest_seconds),
-        _milliseconds(drain.end_latest_seconds),
+        milliseconds(drain.end_earliest_seconds),
+        milliseconds(drain.end_latest_seconds),
         drain.exit_code,
         drain.end_reason,
     )
-
-
-def _milliseconds(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds, 3)
 
 
 # -- inputs and warnings ------------------------------------------------------------------------------

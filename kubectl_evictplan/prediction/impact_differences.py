@@ -130,14 +130,15 @@ def _spell(spell: Spell) -> Spell:
         spell,
         since=_rounded(spell.since),
         until=_rounded(spell.until),
-        least_seconds=_milliseconds(spell.least_seconds),
-        most_seconds=_milliseconds(spell.most_seconds),
+        least_seconds=milliseconds(spell.least_seconds),
+        most_seconds=milliseconds(spell.most_seconds),
     )
 
 
 def _rounded(instant: Instant) -> Instant:
-    return Instant(_milliseconds(instant.earliest_seconds), _milliseconds(instant.latest_seconds))
+    return Instant(milliseconds(instant.earliest_seconds), milliseconds(instant.latest_seconds))
 
 
-def _milliseconds(seconds: float | None) -> float | None:
+def milliseconds(seconds: float | None) -> float | None:
+    """Return the seconds as they are compared: windows that agree to the millisecond are the same."""
     return None if seconds is None else round(seconds, 3)

@@ -37,17 +37,11 @@ def review_blocks(
     yield Verdict(tuple(_sentences(plan, differences)))
     if not plan.operations:
         # What happens without anybody's doing is what-if's to tell.
-        if differences:
-            yield difference_findings("Different from what was reviewed", differences, loud=True)
+        yield from difference_blocks(differences, ())
         return
     clock = Clock(str(plan.prediction.inputs.start.value), UTC)
     yield Verdict(tuple(verdict(plan.prediction, clock, complete=True)))
-    if differences:
-        yield difference_findings("Different from what was reviewed", differences, loud=True)
-    if accepted:
-        yield difference_findings(
-            "Different, and accepted with --accept-drift", accepted, loud=False
-        )
+    yield from difference_blocks(differences, accepted)
     if plan.losses:
         yield loss_findings(plan.losses)
     if exposed := tuple(exposed_nodes(plan)):
@@ -91,10 +85,18 @@ def _sentences(plan: Plan, differences: Sequence[Difference]) -> Iterator[Phrase
         yield Phrase(f"Lost for good: {count(len(pods), 'pod')}, or the data in them.", "loud")
 
 
-def difference_findings(title: str, differences: Sequence[Difference], *, loud: bool) -> Findings:
-    """Return what differs from a plan."""
-    found = tuple(Finding(one.kind, one.told) for one in differences)
-    return Findings(title, found, "loud" if loud else "plain")
+def difference_blocks(
+    differences: Sequence[Difference], accepted: Sequence[Difference]
+) -> Iterator[Findings]:
+    """Yield what differs from a plan, and what of that was accepted."""
+    if differences:
+        yield Findings("Different from what was reviewed", _told(differences), "loud")
+    if accepted:
+        yield Findings("Different, and accepted with --accept-drift", _told(accepted))
+
+
+def _told(differences: Sequence[Difference]) -> tuple[Finding, ...]:
+    return tuple(Finding(one.kind, one.told) for one in differences)
 
 
 def loss_findings(losses: Sequence[Loss]) -> Findings:

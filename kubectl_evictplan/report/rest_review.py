@@ -9,8 +9,8 @@ from kubectl_evictplan.plans.differences import Difference
 from kubectl_evictplan.plans.document import Evict, Loss
 from kubectl_evictplan.plans.fingerprint import short
 from kubectl_evictplan.report.blocks import Block, Figures, Phrase, Table, Verdict, columns
-from kubectl_evictplan.report.plan_review import difference_findings, loss_findings
-from kubectl_evictplan.report.run_words import told
+from kubectl_evictplan.report.plan_review import difference_blocks, loss_findings
+from kubectl_evictplan.report.run_words import CANNOT_BE_UNDONE, told
 from kubectl_evictplan.report.words import count
 
 _STATES = {
@@ -40,11 +40,7 @@ def rest_blocks(
         yield Verdict((Phrase(f"Not gone on with: {what} from what was reviewed.", "loud"),))
     else:
         yield Verdict((Phrase(f"{state.begin.title or 'The plan'}: {number} left."),))
-    if refused:
-        yield difference_findings("Different from what was reviewed", refused, loud=True)
-    if accepted:
-        title = "Different, and accepted with --accept-drift"
-        yield difference_findings(title, accepted, loud=False)
+    yield from difference_blocks(refused, accepted)
     if losses:
         yield loss_findings(losses)
     rows = [(str(one.operation.number), told(one.operation), _STATES[one.phase]) for one in left]
@@ -66,7 +62,7 @@ def taking_back_blocks(state: RunState, left: Sequence[Doing]) -> Iterator[Block
         if isinstance(one.operation, Evict) and one.executed
     ]
     if gone:
-        yield Table(columns("NO", "OPERATION"), gone, "Evictions, which cannot be undone")
+        yield Table(columns("NO", "OPERATION"), gone, CANNOT_BE_UNDONE)
     yield _where(state)
 
 

@@ -25,6 +25,7 @@ from kubectl_evictplan.report.blocks import (
 )
 from kubectl_evictplan.report.next_commands import Typed, next_commands
 from kubectl_evictplan.report.run_words import (
+    CANNOT_BE_UNDONE,
     KEPT,
     ending_words,
     outcome_words,
@@ -195,9 +196,7 @@ def _rest(state: RunState) -> Iterator[Block]:
     ]
     if state.rolling_back and evicted:
         gone = [(str(doing.operation.number), told(doing.operation)) for doing in evicted]
-        yield Table(
-            columns("NO", "OPERATION"), gone[:_ROWS_MAX], "Evictions, which cannot be undone"
-        )
+        yield Table(columns("NO", "OPERATION"), gone[:_ROWS_MAX], CANNOT_BE_UNDONE)
 
 
 def _row(doing: Doing) -> Row:

@@ -15,6 +15,9 @@ from kubectl_evictplan.display import escape
 from kubectl_evictplan.plans.document import AnyOperation, Evict
 from kubectl_evictplan.report.words import name
 
+# The title of the evictions that taking back leaves.
+CANNOT_BE_UNDONE = "Evictions, which cannot be undone"
+
 _MESSAGE_COLUMNS_MAX = 200
 _NAMED_MAX = 5
 # Statuses below it say that it was done.

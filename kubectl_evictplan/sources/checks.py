@@ -32,7 +32,7 @@ from kubectl_evictplan.sources import wire
 from kubectl_evictplan.sources.diagnostics import Diagnostics
 from kubectl_evictplan.sources.marked_tree import path_text
 from kubectl_evictplan.sources.model_builder import ModelBuilder
-from kubectl_evictplan.sources.needs_checks import needs_violations
+from kubectl_evictplan.sources.needs_checks import HAS_VALUES, WRONG_VALUES, needs_violations
 from kubectl_evictplan.sources.reading import GET_COMMAND
 from kubectl_evictplan.sources.schema import WrongField
 
@@ -41,7 +41,6 @@ FUTURE_TOLERATED_NS = 60 * SECOND_NS
 LONG_GRACE_SECONDS = 3600
 PHASES = frozenset({"Pending", "Running", "Succeeded", "Failed", "Unknown"})
 _COMPARISON_OPERATORS_SINCE = (1, 35)
-_HAS_VALUES = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False}
 _PLAIN_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 
 # Code, message, object ("" for the whole).
@@ -342,12 +341,11 @@ def budget_violations(spec: wire.BudgetSpec) -> Iterator[WrongField]:
     expressions = spec.selector.match_expressions if spec.selector else ()
     for index, item in enumerate(expressions):
         path = ("spec", "selector", "matchExpressions", index, "operator")
-        if item.operator not in _HAS_VALUES:
+        if item.operator not in HAS_VALUES:
             message = "unknown operator: In, NotIn, Exists or DoesNotExist"
             yield WrongField(path, message, item.operator)
-        elif bool(item.values) != _HAS_VALUES[item.operator]:
-            message = "In and NotIn need values, Exists and DoesNotExist have none"
-            yield WrongField(path, message, item.operator)
+        elif bool(item.values) != HAS_VALUES[item.operator]:
+            yield WrongField(path, WRONG_VALUES, item.operator)
 
 
 def _count_problem(value: int | str | None) -> str:

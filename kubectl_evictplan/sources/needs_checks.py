@@ -15,8 +15,9 @@ from kubectl_evictplan.sources.marked_tree import Path
 from kubectl_evictplan.sources.schema import WrongField
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-# Whether each operator has values.
-_OF_LABELS = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False}
+# Whether each operator of a label selector has values, and what is said where it is not so.
+HAS_VALUES = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False}
+WRONG_VALUES = "In and NotIn need values, Exists and DoesNotExist have none"
 _COMPARING = ("Gt", "Lt")
 _WHEN_UNSATISFIABLE = ("DoNotSchedule", "ScheduleAnyway")
 _PORT_MAX = 65_535
@@ -98,9 +99,8 @@ def _wish(wish: wire_needs.Requirement, path: Path, *, compares: bool) -> Iterat
     if compares and wish.operator in _COMPARING:
         if len(wish.values) != 1 or parse_int64(wish.values[0]) is None:
             yield WrongField((*path, "values"), "Gt and Lt need one integer", "")
-    elif wish.operator not in _OF_LABELS:
-        known = (*_OF_LABELS, *(_COMPARING if compares else ()))
+    elif wish.operator not in HAS_VALUES:
+        known = (*HAS_VALUES, *(_COMPARING if compares else ()))
         yield WrongField((*path, "operator"), f"must be one of {', '.join(known)}", wish.operator)
-    elif bool(wish.values) != _OF_LABELS[wish.operator]:
-        message = "In and NotIn need values, Exists and DoesNotExist have none"
-        yield WrongField((*path, "values"), message, "")
+    elif bool(wish.values) != HAS_VALUES[wish.operator]:
+        yield WrongField((*path, "values"), WRONG_VALUES, "")

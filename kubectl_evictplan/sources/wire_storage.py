@@ -20,6 +20,10 @@ from kubectl_evictplan.sources.wire_object import (
 )
 
 
+class DeletableMeta(ObjectMeta):
+    deletion_timestamp: Timestamp = ""
+
+
 class CsiSource(Struct):
     driver: str = ""
 
@@ -62,12 +66,8 @@ class ClaimSpec(Struct, rename="camel", frozen=True):
     resources: AnyResources = NULL
 
 
-class ClaimMeta(ObjectMeta):
-    deletion_timestamp: Timestamp = ""
-
-
 class WireClaim(WireObject, tag="PersistentVolumeClaim", kw_only=True):
-    metadata: ClaimMeta
+    metadata: DeletableMeta
     spec: ClaimSpec = ClaimSpec()
     status: Phase = Phase()
 
@@ -132,10 +132,6 @@ class AttachmentSpec(Struct, rename="camel", frozen=True):
 
 class Attached(Struct, frozen=True):
     attached: bool = False
-
-
-class DeletableMeta(ObjectMeta):
-    deletion_timestamp: Timestamp = ""
 
 
 class WireAttachment(WireObject, tag="VolumeAttachment", kw_only=True):
