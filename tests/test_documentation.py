@@ -122,3 +122,9 @@ def test_every_word_of_the_glossary_stands_there_once() -> None:
     words = [word.strip() for row in rows if row not in ("Word", "---") for word in row.split(",")]
     assert len(words) > 70
     assert sorted(words) == sorted(set(words))
+
+
+def test_the_words_of_each_table_of_the_glossary_are_in_order() -> None:
+    for section in text_of("docs/glossary.md").split("\n## ")[1:]:
+        rows = re.findall(r"^\| ([^|]+) \|", section, re.MULTILINE)[2:]
+        assert rows == sorted(rows, key=str.lower)
