@@ -6,9 +6,8 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from kubectl_evictplan.garbage import all_stays, collect_rarely
 
@@ -92,9 +91,8 @@ def _end_with_parent() -> None:
 
 # -- one thing beside another -------------------------------------------------------------------------
 
-# Before each piece that a copy sends stands its length, at the end 0. A pipe holds so much at most for most users.
-_LENGTH_BYTES = 8
-_PIPE_BYTES = 1 << 20
+# What a copy ends with besides errors of the system, which are smaller.
+_NO_MEMORY, _FAILED = 254, 255
 # A thread that had no memory to begin with tells nobody that it ended: it is looked for so often.
 _LOST_THREAD_SECONDS = 1.0
 
@@ -153,87 +151,98 @@ def in_thread(function: Callable[[], _T]) -> Callable[[], _T]:
     return answer
 
 
-def in_copy(make: Callable[[], Iterable[bytes]]) -> Callable[[], Iterable[bytes]] | None:
-    """Begin to make pieces of bytes in a copy of this process; what is returned gives them, and is asked once.
+@contextlib.contextmanager
+def in_copy(work: Callable[[], object]) -> Iterator[Callable[[], None] | None]:
+    """Do it in a copy of this process meanwhile; what is given waits for its end. The copy never outlives the context.
 
-    None: nothing was begun. There is no second processor, memory is bounded, or no copy can be made. Where the copy is lost
-    later, or fails, what it had not sent is made here. ``make`` gives the same each time.
+    Waiting raises what ended the copy: errors of the system as they are, MemoryError where memory ended or somebody killed it.
+    None: nothing was begun. There is no second processor, memory is bounded, or no copy can be made.
     """
-    if default_jobs() == 1 or is_memory_bounded() or not _may_be_copied():
-        return None
+    if not may_have_copy():
+        yield None
+        return
     try:
-        ours, theirs = os.pipe()
+        theirs, ours = os.pipe()
     except OSError:
-        return None
+        yield None
+        return
     try:
         copy = os.fork()
     except OSError:
-        os.close(ours)
         os.close(theirs)
-        return None
+        os.close(ours)
+        yield None
+        return
     if copy == 0:
-        # Whatever fails, nothing that called us may go on here.
-        try:
-            os.close(ours)
-            _send(make, theirs)
-        finally:
-            os._exit(0)
+        _end_as_copy(work, theirs, ours)
     os.close(theirs)
-    return partial(_received, ours, copy, make)
+    ended: list[int] = []
+
+    def wait() -> None:
+        ended.append(_end_of(copy))
+        _raise_end(ended[0])
+
+    try:
+        yield wait
+    finally:
+        # It has nobody to do it for any more.
+        os.close(ours)
+        if not ended:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(copy, signal.SIGKILL)
+            _end_of(copy)
 
 
-def _send(make: Callable[[], Iterable[bytes]], pipe: int) -> None:
-    """In a copy: make it and write it, without a word of our own."""
-    import fcntl
-
-    sys.stderr = None
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _end_with_reader(pipe)
-    with contextlib.suppress(OSError):
-        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-    with open(pipe, "wb") as stream:
-        for piece in filter(None, make()):
-            stream.write(len(piece).to_bytes(_LENGTH_BYTES, "little"))
-            stream.write(piece)
-        stream.write(bytes(_LENGTH_BYTES))
+def may_have_copy() -> bool:
+    """Whether ``in_copy`` is worth it, and possible."""
+    return default_jobs() > 1 and not is_memory_bounded() and _may_be_copied()
 
 
-def _end_with_reader(pipe: int) -> None:
-    """End this copy as soon as nobody is there any more to read from it; without a thread, once it writes."""
+def _end_as_copy(work: Callable[[], object], pipe: int, others: int) -> NoReturn:
+    """In a copy: do it without a word of our own. Whatever fails, nothing that called us may go on here."""
+    code = _FAILED
+    try:
+        os.close(others)
+        sys.stderr = None
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        _end_with_writer(pipe)
+        work()
+        code = 0
+    except MemoryError:
+        code = _NO_MEMORY
+    except OSError as error:
+        code = error.errno or _FAILED
+    finally:
+        os._exit(code)
+
+
+def _end_with_writer(pipe: int) -> None:
+    """End this copy as soon as nobody is there any more who could write into the pipe: nobody does."""
     import _thread
     import select
 
     def wait() -> None:
         poll = select.poll()
-        poll.register(pipe, 0)  # told of errors only: of a pipe that nobody reads
+        poll.register(pipe, 0)  # told of its end only
         poll.poll()
-        os._exit(1)
+        os._exit(_FAILED)
 
     with contextlib.suppress(RuntimeError, OSError):
         _thread.start_new_thread(wait, ())
 
 
-def _received(ours: int, copy: int, make: Callable[[], Iterable[bytes]]) -> Iterator[bytes]:
-    """All that the copy makes, as it comes."""
-    sent, is_whole = 0, False
-    with open(ours, "rb") as stream:
-        while len(head := stream.read(_LENGTH_BYTES)) == _LENGTH_BYTES:
-            length = int.from_bytes(head, "little")
-            is_whole = not length
-            piece = stream.read(length)
-            if is_whole or len(piece) < length:
-                break
-            yield piece
-            sent += length
-    with contextlib.suppress(ChildProcessError):
-        os.waitpid(copy, 0)
-    if not is_whole:
-        yield from _behind(sent, make())
+def _end_of(copy: int) -> int:
+    """Wait for it: its exit code, below 0 the signal that killed it."""
+    try:
+        return os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1])
+    except ChildProcessError:
+        return _FAILED
 
 
-def _behind(sent: int, pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """What comes after so many bytes."""
-    for piece in pieces:
-        if len(piece) > sent:
-            yield piece[sent:]
-        sent = max(sent - len(piece), 0)
+def _raise_end(code: int) -> None:
+    if code < 0 or code == _NO_MEMORY:
+        raise MemoryError
+    if code == _FAILED:
+        raise RuntimeError("a copy of this process failed")
+    if code:
+        raise OSError(code, os.strerror(code))

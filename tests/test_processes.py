@@ -41,77 +41,85 @@ def told_by(code: str) -> list[str]:
 
 
 @ONLY_LINUX
-def test_a_copy_makes_it_and_nothing_happens_here() -> None:
+def test_a_copy_does_it_while_this_process_goes_on() -> None:
     code = """
-made = []
-def make():
-    made.append(os.getpid())
-    yield b"%d " % os.getpid()
-    yield b""
-    yield b"x" * 3_000_000
-text = b"".join(processes.in_copy(make)())
-pid, _, rest = text.partition(b" ")
-print(int(pid) != here, made, rest == b"x" * 3_000_000)
+come, go = os.pipe()
+def work():
+    os.write(go, b"%d" % os.getpid())
+with processes.in_copy(work) as wait:
+    print(int(os.read(come, 100)) != here)
+    wait()
 try:
     os.waitpid(-1, 0)
 except ChildProcessError:
     print("nobody is left")
 """
 
-    assert told_by(code) == ["True [] True", "nobody is left"]
+    assert told_by(code) == ["True", "nobody is left"]
 
 
 @ONLY_LINUX
-@pytest.mark.parametrize("lost", ["os.kill(os.getpid(), signal.SIGKILL)", "1 / 0", "os._exit(0)"])
-def test_what_a_lost_copy_would_have_made_is_made_here(lost: str) -> None:
+@pytest.mark.parametrize(
+    ("end", "error"),
+    [
+        ("os.kill(os.getpid(), signal.SIGKILL)", "MemoryError()"),
+        ("[].remove(0)", "RuntimeError('a copy of this process failed')"),
+        ("os._exit(255)", "RuntimeError('a copy of this process failed')"),
+        ("exec('raise MemoryError')", "MemoryError()"),
+        ("os.close(1000)", "OSError(9, 'Bad file descriptor')"),
+        ("exec('raise BrokenPipeError(32, 0)')", "BrokenPipeError(32, 'Broken pipe')"),
+    ],
+)
+def test_what_ends_a_copy_is_raised_where_it_is_waited_for(end: str, error: str) -> None:
     code = f"""
-def make():
-    yield b"x" * 3_000_000
-    yield b"begun and "
-    if os.getpid() != here:
-        {lost}
-    yield b"ended"
-pieces = list(processes.in_copy(make)())
-print(len(pieces[0]), b"".join(pieces)[3_000_000:])
+with processes.in_copy(lambda: {end}) as wait:
+    print("begun")
+    try:
+        wait()
+    except (OSError, RuntimeError, MemoryError) as error:
+        print(repr(error))
 """
 
-    assert told_by(code) == ["3000000 b'begun and ended'"]
+    assert told_by(code) == ["begun", error]
 
 
 @ONLY_LINUX
-def test_what_a_copy_raises_is_raised_here() -> None:
+def test_a_copy_that_nobody_waits_for_is_ended() -> None:
     code = """
-def make():
-    raise ValueError(os.getpid() == here)
 try:
-    list(processes.in_copy(make)())
-except ValueError as error:
-    print(error)
+    with processes.in_copy(signal.pause):
+        raise KeyError
+except KeyError:
+    try:
+        os.waitpid(-1, 0)
+    except ChildProcessError:
+        print("nobody is left")
 """
 
-    assert told_by(code) == ["True"]
+    assert told_by(code) == ["nobody is left"]
 
 
 @ONLY_LINUX
-def test_a_copy_ends_when_nobody_is_there_to_read() -> None:
+def test_a_copy_ends_with_the_process_that_began_it() -> None:
     code = """
-def make():
-    signal.pause()
-received = processes.in_copy(make)
-os.close(received.args[0])
-_, status = os.waitpid(-1, 0)
-print(os.waitstatus_to_exitcode(status))
+come, go = os.pipe()
+if os.fork() == 0:
+    os.close(come)
+    with processes.in_copy(signal.pause):
+        os._exit(0)
+os.close(go)
+print(os.read(come, 1))
 """
 
-    assert told_by(code) == ["1"]
+    assert told_by(code) == ["b''"]
 
 
 @ONLY_LINUX
 def test_a_copy_writes_nothing_that_was_begun_here() -> None:
     code = """
-import sys
 print("once", end="", flush=False)
-b"".join(processes.in_copy(lambda: [b""])())
+with processes.in_copy(int) as wait:
+    wait()
 """
 
     assert told_by(code) == ["once"]
@@ -139,7 +147,8 @@ def test_where_no_copy_can_be_made_nothing_is_begun(
     monkeypatch.setattr(processes, "is_memory_bounded", lambda: False)
     monkeypatch.setattr(where, name, instead)
 
-    assert processes.in_copy(lambda: [b""]) is None
+    with processes.in_copy(pytest.fail) as wait:
+        assert wait is None
 
 
 @ONLY_LINUX
@@ -159,8 +168,12 @@ def test_a_copy_that_fails_before_it_began_goes_on_nowhere() -> None:
     code = """
 def fail(*_):
     raise MemoryError
-processes._end_with_reader = fail
-print(list(processes.in_copy(lambda: [b"%d" % os.getpid()])()) == [b"%d" % here], flush=True)
+processes._end_with_writer = fail
+try:
+    with processes.in_copy(int) as wait:
+        wait()
+except MemoryError:
+    print(os.getpid() == here, flush=True)
 """
 
     assert told_by(code) == ["True"]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import tzinfo
 from functools import partial
 from importlib import import_module
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from kubectl_evictplan.commands.connection_options import load_live
@@ -34,7 +35,7 @@ from kubectl_evictplan.commands.terminal import (
 from kubectl_evictplan.errors import Correction, InputError, Problem, WrongWord, mistake
 from kubectl_evictplan.garbage import all_stays, collecting_rarely, keep
 from kubectl_evictplan.kube.durations import SECOND_NS
-from kubectl_evictplan.processes import default_jobs, in_copy
+from kubectl_evictplan.processes import default_jobs, in_copy, may_have_copy
 
 if TYPE_CHECKING:
     from kubectl_evictplan.commands.observing import Look
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from kubectl_evictplan.live.flags import ConnectionFlags
     from kubectl_evictplan.plans.document import Plan
     from kubectl_evictplan.prediction.document import Prediction
-    from kubectl_evictplan.report.json_text import ImpactText
+    from kubectl_evictplan.report import Chunk
     from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
 
     Events = tuple[Sequence[ScenarioEvent], Sequence[ClusterWarning]]
@@ -56,6 +57,8 @@ if TYPE_CHECKING:
 _MANY_PODS = 20_000
 # The text of so many rows and what they cost are worth two processors.
 _MANY_EVICTIONS = 5_000
+# So much of what they cost is made as text before the rows are written.
+_BYTES_AHEAD = 32 << 20
 
 
 def what_if_events(options: WhatIfOptions, events_on: Callable[[ClusterSnapshot], Events]) -> None:
@@ -89,25 +92,24 @@ def _what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pl
         refuse_existing(("--save-scenario",), name, "scenario.yaml", force=force)
     with Progress(sys.stderr) as progress:
         found = _found(options, given, look, plan, progress, is_judged=bool(gates))
-    snapshot, prediction, explain, made, impact = found
-    results = judged(gates, prediction, snapshot)
+    results = judged(gates, found.prediction, found.snapshot)
     if any(one.failed for one in results):
-        made = None
+        found = found._replace(made=None)
     # Before the report, of which a pager may read the beginning only.
-    if made is not None and options.out is not None:
-        write_plan(made, options.out, options.connection, force=bool(options.force))
-    _show(prediction, options, explain, given.zone, results, made, impact)
+    if found.made is not None and options.out is not None:
+        write_plan(found.made, options.out, options.connection, force=bool(options.force))
+    _show(found, options, given.zone, results)
     refuse_failed(results)
 
 
 class _Found(NamedTuple):
-    """All that is told; ``impact``: what gives its text where the prediction is without."""
+    """All that is told; ``assess``: what finds out what the prediction costs, which is without, while it is written."""
 
     snapshot: ClusterSnapshot
     prediction: Prediction
     explain: str | None
     made: Plan | None
-    impact: ImpactText | None
+    assess: Callable[[], Prediction] | None
 
 
 def _found(
@@ -146,37 +148,28 @@ def _found(
         assume_ready=given.assume_ready_ns,
         quorums=options.quorums,
     )
-    impact = None
     is_long = is_large and len(prediction.evictions) > _MANY_EVICTIONS
-    if options.output == "json" and not is_judged and is_long:
-        impact = in_copy(partial(_impact_text, assess))
-    if impact is None and (options.output in WITH_IMPACT or is_judged):
-        prediction = assess()
-        if options.output == "json":
-            _make_rows(prediction)
+    if options.output == "json" and not is_judged and is_long and _may_write_beside():
+        keep(asked, prediction)
+        return _Found(snapshot, prediction, explain, made, assess)
+    if options.output in WITH_IMPACT or is_judged:
+        prediction = _assessed(assess, options.output)
     if is_large:
         keep(asked, prediction)
-    return _Found(snapshot, prediction, explain, made, impact)
+    return _Found(snapshot, prediction, explain, made, None)
 
 
-def _make_rows(prediction: Prediction) -> None:
-    """Make all that is told of what it costs before anything is written: where memory ends meanwhile, nothing was."""
+def _assessed(assess: Callable[[], Prediction], output: str) -> Prediction:
+    """All of JSON is made before anything is written: where memory ends meanwhile, nothing was."""
     from msgspec.structs import astuple
 
     from kubectl_evictplan.prediction.records import Rows
 
-    for told in astuple(prediction.impact) if prediction.impact else ():
+    prediction = assess()
+    for told in astuple(prediction.impact) if prediction.impact and output == "json" else ():
         if isinstance(told, Rows):
             len(told)
-
-
-def _impact_text(assess: Callable[[], Prediction]) -> Iterator[bytes]:
-    """What a prediction costs, as JSON tells it."""
-    from kubectl_evictplan.report.json_text import impact_json
-
-    impact = assess().impact
-    assert impact is not None, "that is what it was asked for"
-    return impact_json(impact)
+    return prediction
 
 
 def _load_modules() -> None:
@@ -289,13 +282,7 @@ def load(
 
 
 def _show(
-    prediction: Prediction,
-    options: WhatIfOptions,
-    explain: str | None,
-    zone: tzinfo | None,
-    gates: Sequence[GateResult],
-    made: Plan | None,
-    impact: ImpactText | None,
+    found: _Found, options: WhatIfOptions, zone: tzinfo | None, gates: Sequence[GateResult]
 ) -> None:
     """Write the report, chunk by chunk."""
     if sys.stdout is None:  # closed by the caller, as by `>&-`
@@ -303,21 +290,60 @@ def _show(
     from kubectl_evictplan.report import chunks
 
     on_terminal = sys.stdout.isatty()
-    answer = chunks(
-        prediction,
-        options.output,
+    tell = partial(
+        chunks,
+        output=options.output,
         by=options.by,
         zone=zone,
-        explain=explain,
+        explain=found.explain,
         headers=not options.no_headers,
         columns=columns_of_terminal(100) if on_terminal else None,
         color=use_color(options.color, sys.stdout),
         ascii_only=wants_ascii(options.output, sys.stdout),
         gates=gates,
-        plan=plan_file(made, options),
-        impact=impact,
+        plan=plan_file(found.made, options),
     )
-    write_chunks(answer)
+    if found.assess is None:
+        write_chunks(tell(found.prediction))
+    else:
+        _write_beside(tell, found.prediction, found.assess)
+
+
+def _may_write_beside() -> bool:
+    """Whether a copy of this process would write where this one does, and is worth it."""
+    try:
+        sys.stdout.fileno()
+    except (AttributeError, OSError):
+        return False
+    return may_have_copy()
+
+
+def _write_beside(
+    tell: Callable[..., Iterator[Chunk]], prediction: Prediction, assess: Callable[[], Prediction]
+) -> None:
+    """Write JSON: a copy of this process all before what it costs, which is found out here meanwhile."""
+    from kubectl_evictplan.report.json_text import Part
+
+    sys.stdout.flush()
+    with in_copy(lambda: write_chunks(tell(prediction, part=Part.BEFORE_IMPACT))) as written:
+        told = _assessed(assess, "json")
+        keep(told)
+        if written is None:
+            write_chunks(tell(told))
+            return
+        pieces = tell(told, part=Part.FROM_IMPACT)
+        first = _ahead(pieces)
+        written()
+        write_chunks(chain(first, pieces))
+
+
+def _ahead(pieces: Iterator[Chunk]) -> list[Chunk]:
+    """The first of them."""
+    made, left = [], _BYTES_AHEAD
+    while left > 0 and (piece := next(pieces, None)) is not None:
+        made.append(piece)
+        left -= len(piece)
+    return made
 
 
 def _check_start(typed: str, start_ns: int | None, snapshot: ClusterSnapshot) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kubectl_evictplan.report.blocks import Block
     from kubectl_evictplan.report.commands_to_run import PlanFile
     from kubectl_evictplan.report.findings_document import FindingsDocument
-    from kubectl_evictplan.report.json_text import ImpactText
+    from kubectl_evictplan.report.json_text import Part
 
 GROUPINGS = ("pod", "node", "workload", "namespace", "zone")
 
@@ -36,8 +36,7 @@ class Look(NamedTuple):
     (None: no limit), ``color`` adds ANSI colours. ``zone`` is the zone of clock times (None: the system's).
     ``ascii_only`` escapes everything outside ASCII: for JSON on a terminal and for streams that cannot encode
     more; ``yaml`` and ``name`` are always ASCII. ``gates`` are shown by the formats for tickets and pipelines;
-    ``plan`` is the plan that was written beside a ticket. ``impact``: of ``json``, who gives the text of an impact that
-    the prediction does not have yet.
+    ``plan`` is the plan that was written beside a ticket. ``part``: of ``json``, how much of it (None: all).
     """
 
     by: str | None = None
@@ -49,7 +48,7 @@ class Look(NamedTuple):
     ascii_only: bool = False
     gates: Sequence[GateResult] = ()
     plan: PlanFile | None = None
-    impact: ImpactText | None = None
+    part: Part | None = None
 
 
 # A piece of an answer as text, or as UTF-8 where it may be large: text would be encoded once more.
@@ -117,9 +116,13 @@ def _data(prediction: Prediction, look: Look) -> Prediction:
 
 
 def _json(prediction: Prediction, look: Look) -> Iterator[bytes]:
-    from kubectl_evictplan.report.json_text import render_json
+    from kubectl_evictplan.prediction.fingerprint import sealed
+    from kubectl_evictplan.report.json_text import Part, render_json
 
-    return render_json(_data(prediction, look), ascii_only=look.ascii_only, impact=look.impact)
+    part = look.part or Part.WHOLE
+    if part is not Part.FROM_IMPACT:
+        prediction = sealed(prediction)
+    return render_json(_data(prediction, look), ascii_only=look.ascii_only, part=part)
 
 
 def _yaml(prediction: Prediction, look: Look) -> Iterator[str]:
@@ -203,8 +206,8 @@ _FORMATS: dict[str, Callable[[Prediction, Look], Iterator[Chunk]]] = {
     "github": _github,
 }
 OUTPUTS = tuple(_FORMATS)
-# Formats that carry the prediction's fingerprint.
-_NAMED = frozenset(("json", "yaml", "markdown", "html", "findings"))
+# Formats that carry the prediction's fingerprint; JSON where that part of it is asked for.
+_NAMED = frozenset(("yaml", "markdown", "html", "findings"))
 # Formats that tell what a prediction costs.
 WITH_IMPACT = frozenset(OUTPUTS) - {"name", "csv"}
 

@@ -6,7 +6,8 @@ The bytes are those of encoding the document at once.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum
 from typing import Any
 
 import msgspec
@@ -24,49 +25,51 @@ _ITEMS_AT_ONCE = 25
 _NOT_PRINTABLE_ASCII = re.compile(r"[^\n\x20-\x7e]")
 
 
-# What gives the text of an impact (``impact_json``) when it is asked for.
-ImpactText = Callable[[], Iterable[bytes]]
+class Part(Enum):
+    """How much of a prediction's text: it may be made in two places, and joined these are the whole."""
+
+    WHOLE = "whole"
+    BEFORE_IMPACT = "before impact"
+    FROM_IMPACT = "from impact"
 
 
 def render_json(
-    document: msgspec.Struct, *, ascii_only: bool = False, impact: ImpactText | None = None
+    document: msgspec.Struct, *, ascii_only: bool = False, part: Part = Part.WHOLE
 ) -> Iterator[bytes]:
-    """Yield the document in pieces; ``ascii_only`` escapes everything outside ASCII.
-
-    ``impact``: the text to stand for a prediction's impact, asked for when all before it is written.
-    """
-    for piece in _pieces(document, impact):
+    """Yield the document in pieces; ``ascii_only`` escapes everything outside ASCII."""
+    for piece in _pieces(document, part):
         yield _as_ascii(piece) if ascii_only else piece
 
 
-def impact_json(impact: Impact) -> Iterator[bytes]:
-    """Yield an impact in pieces, as it stands in the JSON of its prediction."""
-    return _fields(impact, 1)
+def _pieces(document: msgspec.Struct, part: Part) -> Iterator[bytes]:
+    members, opening = list(parts(document)), b"{\n"
+    if part is not Part.WHOLE:
+        at = [key for key, _ in members].index("impact")
+        if part is Part.BEFORE_IMPACT:
+            yield from _members(members[:at], 0, opening)
+            return
+        members, opening = members[at:], b",\n"
+    yield from _members(members, 0, opening)
+    yield b"\n}\n"
 
 
-def _pieces(document: msgspec.Struct, impact: ImpactText | None) -> Iterator[bytes]:
-    yield from _fields(document, 0, impact)
-    yield b"\n"
-
-
-def _fields(
-    document: msgspec.Struct, depth: int, impact: ImpactText | None = None
+def _members(
+    members: Iterable[tuple[str, Any]], depth: int, before: bytes = b"{\n"
 ) -> Iterator[bytes]:
-    indent, before = _indent(depth + 1), b"{\n"
-    for key, value in parts(document):
+    """``before``: what stands before the first."""
+    indent = _indent(depth + 1)
+    for key, value in members:
         yield before + indent + _encode(key) + b": "
         before = b",\n"
-        if impact is not None and key == "impact":
-            yield from impact()
-        elif isinstance(value, Evictions) and value.grouped and value:
+        if isinstance(value, Evictions) and value.grouped and value:
             yield from _grouped(value, depth + 1)
         elif isinstance(value, tuple | Rows) and value:
             yield from _list(value, depth + 1)
         elif isinstance(value, Impact):
-            yield from _fields(value, depth + 1)
+            yield from _members(parts(value), depth + 1)
+            yield b"\n" + indent + b"}"
         else:
             yield _indented(value, depth + 1)
-    yield b"\n" + _indent(depth) + b"}"
 
 
 def _list(items: Sequence[Any], depth: int) -> Iterator[bytes]:

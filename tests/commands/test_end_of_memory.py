@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import weakref
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -75,7 +76,7 @@ def test_where_no_copy_can_be_made_nothing_is_written_before_the_costs_are_known
 ) -> None:
     monkeypatch.setattr(what_if, "_MANY_PODS", 0)
     monkeypatch.setattr(what_if, "_MANY_EVICTIONS", 0)
-    monkeypatch.setattr(what_if, "in_copy", lambda _: None)
+    monkeypatch.setattr(what_if, "in_copy", lambda _: nullcontext())
     monkeypatch.setattr(f"kubectl_evictplan.impact.assess.{where}", out_of_memory)
 
     assert cli.run(WORDS) == 2

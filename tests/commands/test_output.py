@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from kubectl_evictplan import cli
-from kubectl_evictplan.commands import run
 from kubectl_evictplan.commands.output import write_chunks
 from kubectl_evictplan.impact import assess
 
@@ -51,17 +53,49 @@ def test_an_answer_finds_out_only_what_it_shows(
     capsys.readouterr()
 
 
-def test_json_is_the_same_where_what_it_costs_is_found_beside(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], fixtures_path: Path
+# Only a process without other threads may be copied: it is one of its own. What it tells last: whether there was a copy.
+_BESIDE = """
+import os, sys
+from kubectl_evictplan import cli, processes
+from kubectl_evictplan.commands import run
+processes.default_jobs = lambda: 2
+run._MANY_PODS = run._MANY_EVICTIONS = 0
+copies, fork = [], os.fork
+os.fork = lambda: copies.append(fork()) or copies[-1]
+code = cli.run(sys.argv[1:])
+print(code, len(copies), file=sys.stderr)
+"""
+
+
+def told_beside(*words: str, stdout: int) -> tuple[str, str]:
+    program = (sys.executable, "-c", _BESIDE)
+    done = subprocess.run(
+        (*program, *words), stdout=stdout, stderr=subprocess.PIPE, text=True, check=True, timeout=60
+    )
+    return done.stdout, done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are copied on Linux only")
+@pytest.mark.parametrize("explain", [(), ("--explain", "shop/edge-gateway-f6fbdb76-fcr62")])
+def test_json_is_the_same_where_a_copy_writes_the_rows(
+    explain: Sequence[str], capsys: pytest.CaptureFixture[str], fixtures_path: Path
 ) -> None:
     cluster = str(fixtures_path / CLUSTER)
-    words = "what-if", "fail", "zone", "eu-1b", "-f", cluster, "-o", "json"
+    words = "what-if", "fail", "zone", "eu-1b", "-f", cluster, "-o", "json", *explain
     assert cli.run(words) == 0
     usual = capsys.readouterr()
 
-    monkeypatch.setattr(run, "_MANY_PODS", 0)
-    monkeypatch.setattr(run, "_MANY_EVICTIONS", 0)
-
-    assert cli.run(words) == 0
-    assert capsys.readouterr() == usual
+    assert told_beside(*words, stdout=subprocess.PIPE) == (usual.out, "0 1\n")
     assert '"impact": {' in usual.out
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are copied on Linux only")
+def test_a_reader_that_is_gone_ends_a_copy_and_its_process(fixtures_path: Path) -> None:
+    cluster = str(fixtures_path / CLUSTER)
+    words = "what-if", "fail", "zone", "eu-1b", "-f", cluster, "-o", "json"
+    reader, writer = os.pipe()
+    os.close(reader)
+
+    assert told_beside(*words, stdout=writer)[1] == f"{cli.EXIT_PIPE_CLOSED} 1\n"
+
+    os.close(writer)
