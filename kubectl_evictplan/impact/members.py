@@ -19,6 +19,8 @@ from kubectl_evictplan.prediction.workloads import deployments_of, top_workload
 from kubectl_evictplan.scenarios.scenario import Scenario
 
 _Template = tuple[str, int, int]
+# Kinds of owners that each pod has for itself.
+_ALONE = frozenset({"Pod", "Node"})
 
 
 class Owners:
@@ -51,9 +53,16 @@ class Owners:
         return known
 
     def of_all(self, pods: Iterable[Pod]) -> list[OwnerKey]:
-        """The owner of each."""
-        known, find = self._known.get, self.of
-        return [known((pod.namespace, id(pod.owner_references))) or find(pod) for pod in pods]
+        """The owner of each. Mostly those of one owner follow each other."""
+        found: list[OwnerKey] = []
+        namespace, references, owner, alone = "", object(), ("", "", ""), True
+        for pod in pods:
+            if alone or pod.owner_references is not references or pod.namespace != namespace:
+                namespace, references = pod.namespace, pod.owner_references
+                owner = self.of(pod)
+                alone = owner[1] in _ALONE
+            found.append(owner)
+        return found
 
     def workload(self, owner: OwnerKey) -> tuple[str, str]:
         """(namespace, "Kind/name") of what people know the owner by: of a ReplicaSet its Deployment."""
@@ -101,24 +110,27 @@ def how_many_there(pods: Sequence[Pod], absent: Collection[int]) -> int:
 class Members:
     """``by_owner``: all pods of every workload that has a moving pod; ``by_labels``: all pods by what labels they carry.
 
-    Both in input order. ``absent``: by identity those that are not there at the start (``is_counted``), mostly few.
+    Both in input order. ``owners``: those of moving pods. ``absent``: by identity those that are not there at the start (``is_counted``), mostly few.
     """
 
     def __init__(self, pods: Sequence[Pod], moving: Sequence[Moving], owners: Owners) -> None:
         self.by_owner: dict[OwnerKey, Sequence[Pod]] = {}
         self.by_labels: dict[tuple[str, int], Labelled] = {}
         self.absent = absent_at_start(pods)
-        self._owners = owners
-        wanted = _Wanted({one.owner for one in moving}, owners)
         moved = _by_template([one.pod for one in moving], moving)
+        self.owners = _owners_of(moved.values())
+        wanted = _Wanted(self.owners, owners)
         for template, alike in _by_template(pods, pods).items():
             labelled = self._labelled(template, alike)
             if (some := moved.get(template)) is not None:
                 labelled.moving.extend(some)
-            for owner, owned in self._owned(alike):
-                if wanted.has(owner):
-                    known = self.by_owner.get(owner)
-                    self.by_owner[owner] = owned if known is None else [*known, *owned]
+            owner = owners.of(alike[0])
+            if owner[1] in _ALONE:
+                own = [(owners.of(pod), [pod]) for pod in alike]
+                self.by_owner.update([one for one in own if wanted.has(one[0])])
+            elif wanted.has(owner):
+                known = self.by_owner.get(owner)
+                self.by_owner[owner] = alike if known is None else [*known, *alike]
 
     def _labelled(self, template: _Template, pods: Sequence[Pod]) -> Labelled:
         token = template[0], template[2]
@@ -129,12 +141,14 @@ class Members:
             known.pods = [*known.pods, *pods]
         return known
 
-    def _owned(self, pods: Sequence[Pod]) -> Iterable[tuple[OwnerKey, Sequence[Pod]]]:
-        """Pods with one object for their owners, by owner: each its own where it has none."""
-        owner = self._owners.of(pods[0])
-        if owner[1] in ("Pod", "Node"):
-            return [(self._owners.of(pod), [pod]) for pod in pods]
-        return ((owner, pods),)
+
+def _owners_of(moved: Iterable[Sequence[Moving]]) -> Collection[OwnerKey]:
+    """Of all of these, which come by templates."""
+    found: set[OwnerKey] = set()
+    for alike in moved:
+        first = alike[0].owner
+        found.update([one.owner for one in alike] if first[1] in _ALONE else (first,))
+    return found
 
 
 class _Wanted:

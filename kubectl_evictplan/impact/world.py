@@ -96,6 +96,7 @@ _Lower = tuple[str, Absence]
 # What counts as being away: neither the pod nor a successor is Ready, or nobody answers in its place.
 away: Callable[[Fate], Absence] = attrgetter("away")
 dead: Callable[[Fate], Absence] = attrgetter("dead")
+_deletion_of = attrgetter("deletion")
 
 
 class World:
@@ -141,7 +142,7 @@ class World:
         self._out_of_service = out_of_service_taints(prediction)
         odd = [one for one in moving if id(one.pod) in self._absent] if self._absent else []
         known_owners = self.workloads, self.by_owner, self.deletions
-        self._not_wanted = not_wanted(odd, {one.owner for one in moving}, *known_owners)
+        self._not_wanted = not_wanted(odd, self._moving_owners, *known_owners)
         self._own = self._not_wanted.surely | self._not_wanted.perhaps | self.volumes.claiming
         self.job_ends = job_ends(self.by_owner, self.workloads, self._lost, scenario.start_ns)
         self.placements = Placements() if part else self._places(moving)
@@ -166,38 +167,16 @@ class World:
     def _group(self, moving: Sequence[Moving]) -> None:
         members = Members(self.snapshot.pods, moving, self._owners)
         self.by_owner, self.by_labels = members.by_owner, members.by_labels
-        self._absent = members.absent
+        self._absent, self._moving_owners = members.absent, members.owners
 
     def _places(self, moving: Sequence[Moving]) -> Placements:
         """Where successors can run, and when they find their place."""
-        # Of owners that replace at once each is asked about once for all of its pods.
-        every = {one.owner for one in moving}
-        owners = {owner for owner in every if owner[1] in AT_DELETION}
-        make = {owner for owner in owners if self._replaces_at_once(owner)}
-        surely = self._not_wanted.surely
-        if len(make) < len(every) or surely:
-            replaced = [
-                (one.key, one.owner, one.pod, one.deletion.when.earliest_ns)
-                for one in moving
-                if one.deletion is not None
-                and (
-                    one.owner in make
-                    or (one.owner not in owners and self._replaced(one, one.deletion))
-                )
-                and not (surely and one.key in surely)
-            ]
-        else:
-            replaced = [
-                (key, owner, pod, deletion.when[0])
-                for key, pod, owner, deletion in moving
-                if deletion is not None
-            ]
+        deleted = [one for one in moving if one.deletion is not None]
         # Whoever is deleted first looks for a place first, and then by their keys; as the input mostly is.
-        replaced.sort(key=itemgetter(0))
+        replaced = sorted(self._made_anew(deleted), key=itemgetter(0))
         gated = set[str]()
         if self.has_gates:
-            gated.update(key for key, owner, _, _ in replaced if self.gates_of(owner))
-        evicted = [one.pod for one in moving if one.deletion is not None]
+            gated.update(one.key for one in replaced if self.gates_of(one.owner))
         absent = self._absent
         going = [pod for pod in self.snapshot.pods if id(pod) in absent] if absent else []
         change = Change(
@@ -206,7 +185,7 @@ class World:
             self.prediction,
             self.lives,
             self.deletions,
-            evicted,
+            [one.pod for one in deleted],
             [pod for pod in going if pod.deletion_timestamp_ns is not None],
             gated,
             self._profile.resized_pods_hold,
@@ -218,10 +197,25 @@ class World:
                 made_anew(pod, self.workloads.get(owner), self.by_owner.get(owner, ()))
                 if pod.resized is not None or owner[1] == STATEFUL_SET
                 else pod
-                for _, owner, pod, _ in replaced
+                for _, pod, owner, _ in replaced
             ],
-            [since_ns for _, _, _, since_ns in replaced],
+            [deletion.when[0] for deletion in map(_deletion_of, replaced)],
         )
+
+    def _made_anew(self, deleted: Sequence[Moving]) -> Sequence[Moving]:
+        """Those of them of which an owner may make others."""
+        # Of owners that replace at once each is asked about once for all of its pods.
+        owners = {owner for owner in self._moving_owners if owner[1] in AT_DELETION}
+        make = {owner for owner in owners if self._replaces_at_once(owner)}
+        surely = self._not_wanted.surely
+        if len(make) == len(self._moving_owners) and not surely:
+            return deleted
+        return [
+            one
+            for one in deleted
+            if (one.owner in make or (one.owner not in owners and self._replaced(one)))
+            and one.key not in surely
+        ]
 
     def gates_of(self, owner: OwnerKey) -> tuple[str, ...]:
         """Names of the scheduling gates that the owner's template gives to successors, as far as it was read."""
@@ -235,13 +229,13 @@ class World:
         place = self.placements.of(key)
         return GATED if self.has_gates and place is AT_ONCE and self.gates_of(owner) else place
 
-    def _replaced(self, moving: Moving, deletion: Deletion) -> bool:
+    def _replaced(self, moving: Moving) -> bool:
         """Whether an owner that does not replace at once may make another: whoever never comes takes nobody's room."""
-        if moving.owner[1] in _NOT_PLACED:
+        if moving.deletion is None or moving.owner[1] in _NOT_PLACED:
             return False
         if (end := self.job_ends.get(moving.owner)) is not None and end.certain:
             return False
-        return not self._begins(moving.owner, deletion, moving.pod).never
+        return not self._begins(moving.owner, moving.deletion, moving.pod).never
 
     @cached_property
     def deletes_nodes(self) -> bool:
