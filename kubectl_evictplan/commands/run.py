@@ -161,14 +161,15 @@ def _found(
 
 def _assessed(assess: Callable[[], Prediction], output: str) -> Prediction:
     """All of JSON is made before anything is written: where memory ends meanwhile, nothing was."""
-    from msgspec.structs import astuple
-
-    from kubectl_evictplan.prediction.records import Rows
-
     prediction = assess()
-    for told in astuple(prediction.impact) if prediction.impact and output == "json" else ():
-        if isinstance(told, Rows):
-            len(told)
+    if output == "json" and prediction.impact is not None:
+        from msgspec.structs import astuple
+
+        from kubectl_evictplan.prediction.records import Rows
+
+        for told in astuple(prediction.impact):
+            if isinstance(told, Rows):
+                len(told)
     return prediction
 
 

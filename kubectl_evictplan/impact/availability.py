@@ -12,7 +12,7 @@ from itertools import accumulate, repeat
 
 import msgspec
 
-from kubectl_evictplan.impact.stretches import FOREVER_NS, NONE, Absence, Between, Stretch
+from kubectl_evictplan.impact.stretches import FOREVER_NS, Absence, Between, Stretch
 
 # Of absences that begin together so many groups are looked at; what is left out only makes bounds wider.
 _GROUPS_MAX = 48
@@ -41,23 +41,14 @@ def grouped(members: Sequence[Member], away_max: int | None = None, *, alone: bo
         known = numbers.get(id(absent))
         numbers[id(absent)] = absent, 1 if known is None else known[1] + 1
     absences = list(numbers.values())
-    if alone and not any(map(_says_more, absences)) and len({node for node, _ in members}) != 1:
+    if alone and not any(map(says_more, absences)) and len({node for node, _ in members}) != 1:
         return Group(absences, away_max)
     pairs = Counter((id(absent), node) for node, absent in members)
     by_node = [(numbers[at][0], node, number) for (at, node), number in pairs.items()]
     return Group(absences, away_max, by_node)
 
 
-def plain_group(absences: Sequence[Absence]) -> Group | None:
-    """``grouped`` of all there are, which are on several nodes, at the cost of counting; None where nodes say more."""
-    different = dict(zip(map(id, absences), absences, strict=True))
-    different.pop(id(NONE), None)
-    numbers = Counter(map(id, absences))
-    found = [(absent, numbers[at]) for at, absent in different.items()]
-    return None if any(map(_says_more, found)) else Group(found)
-
-
-def _says_more(counted: tuple[Absence, int]) -> bool:
+def says_more(counted: tuple[Absence, int]) -> bool:
     """Whether the absence begins for certain without being sure at any instant."""
     for anchor in counted[0].anchors:  # noqa: SIM110 - asked of every group
         if not anchor.seen:

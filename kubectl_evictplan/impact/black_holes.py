@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import repeat
 
 import msgspec
 
 from kubectl_evictplan.impact import telling
-from kubectl_evictplan.impact.fates import Fate
+from kubectl_evictplan.impact.fates import OF_SHARED, Fate, shared_of
 from kubectl_evictplan.impact.node_lives import Frozen, thawed
 from kubectl_evictplan.impact.stretches import FOREVER_NS, Between, first_of, last_of
 from kubectl_evictplan.prediction.causes import seconds
@@ -85,25 +84,26 @@ class BlackHoles(Rows[BlackHole]):
 
     @property
     def _counted(self) -> Sequence[Fate]:
-        return [fate for fate in self._fates if fate.counted]
+        return [fate for fate in self._fates if fate.shared.counted]
 
     def _alike(
         self, fates: Sequence[Fate]
     ) -> tuple[Sequence[Hashable], Mapping[Hashable, Sequence[_Hole]]]:
         """Return of each what is equal for those that have the same holes, and by that the holes."""
-        leaves, dropped = list(map(self._leaves_of, fates)), self._dropped
-        ends: Iterable[int] = repeat(FOREVER_NS, len(fates))
-        if dropped:
-            ends = [dropped.get(fate.pod.node_name, FOREVER_NS) for fate in fates]
+        dropped, leaves_of = self._dropped, self._leaves_of
+        if leaves_of in OF_SHARED and not dropped:
+            shared: list[Hashable] = list(map(shared_of, fates))
+            some = dict(zip(shared, fates, strict=True))
+            return shared, {
+                one: self._holes.of(fate, leaves_of(fate), FOREVER_NS) for one, fate in some.items()
+            }
+        leaves = list(map(leaves_of, fates))
+        ends = [dropped.get(fate.pod.node_name, FOREVER_NS) for fate in fates]
+        tokens: list[Hashable] = [
+            (id(fate.life), id(leaves), fate.pod.node_name if dropped else "")
+            for fate, leaves in zip(fates, leaves, strict=True)
+        ]
         known = zip(fates, leaves, ends, strict=True)
-        tokens: list[Hashable] = list(
-            zip(
-                [id(fate.life) for fate in fates],
-                map(id, leaves),
-                [fate.pod.node_name for fate in fates] if dropped else repeat("", len(fates)),
-                strict=True,
-            )
-        )
         return tokens, {
             token: self._holes.of(*one)
             for token, one in dict(zip(tokens, known, strict=True)).items()

@@ -8,9 +8,9 @@ from functools import partial
 from kubectl_evictplan.cluster.timeline import EVICTION_API
 from kubectl_evictplan.impact import telling
 from kubectl_evictplan.impact.covered import Covered, waits_for
-from kubectl_evictplan.impact.fates import Fate, how_many_counted
+from kubectl_evictplan.impact.fates import Fate, how_many_counted, when_away
 from kubectl_evictplan.impact.successor_labels import labels_lost, until_labelled
-from kubectl_evictplan.impact.world import World, away
+from kubectl_evictplan.impact.world import World
 from kubectl_evictplan.kube.budgets import selects
 from kubectl_evictplan.prediction.impact_document import BudgetImpact, Count
 
@@ -30,7 +30,7 @@ def _impact(world: World, covered: Covered, waits: Collection[str]) -> BudgetImp
     paths = {path for fate in covered.fates for path in _paths(fate)}
     before = how_many_counted(covered.pods)
     lost = _labels_lost(world, covered)
-    absent = until_labelled(away) if lost else away
+    absent = until_labelled(when_away) if lost else when_away
     healthy = world.availability(before, covered.fates, absent)
     desired = covered.desired
     least, most = healthy.fewest

@@ -158,7 +158,7 @@ def not_coming_back(world: World) -> tuple[NotComingBack, ...]:
         if (kind := fate.owner[1]) not in AT_DELETION
         or fate.key in claiming
         or (world.has_gates and world.gates_of(fate.owner))
-        or fate.successor.bound[0] >= FOREVER_NS
+        or fate.shared.successor.bound[0] >= FOREVER_NS
         for code in _codes(world, fate, kind)
     ]
     return tuple(sorted(found, key=lambda one: (one.namespace, one.pod, one.code)))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from kubectl_evictplan.impact.availability import Availability, Group, Member, grouped, plain_group
-from kubectl_evictplan.impact.fates import Fate
+from kubectl_evictplan.impact.availability import Availability, Group, Member, grouped, says_more
+from kubectl_evictplan.impact.fates import OF_SHARED, Fate, shared_of
 from kubectl_evictplan.impact.node_lives import Frozen, thawed_absence
 from kubectl_evictplan.impact.stretches import NONE, Absence
 
@@ -22,6 +23,7 @@ class Curves:
     ) -> None:
         self._frozen, self._asked, self._spare = frozen, asked, spare
         self._known: dict[object, Availability] = {}
+        self._of_alike: dict[object, Availability | None] = {}
 
     def curve(
         self,
@@ -34,17 +36,17 @@ class Curves:
     ) -> Availability:
         """See ``World.availability``."""
         moving = list(fates)
+        is_late = bool(endpoints and self._frozen)
+        if absence_of in OF_SHARED and not (limited and self._asked):
+            known = self._of_shared(before, moving, absence_of, is_late=is_late)
+            if known is not None:
+                return known
         absences = list(map(absence_of, moving))
-        gains: list[int] = []
-        if id(NONE) in map(id, absences):
-            some = zip(moving, absences, strict=True)
-            found = (one.gain_ns for one, absent in some if absent is NONE)
-            gains = [gain_ns for gain_ns in found if gain_ns is not None]
-        if endpoints and self._frozen:
+        some = zip(moving, absences, strict=True)
+        found = (one.gain_ns for one, absent in some if absent is NONE)
+        gains = [gain_ns for gain_ns in found if gain_ns is not None]
+        if is_late:
             absences = self._thawed(absences)
-        if not (limited and self._asked) and not gains:
-            if (plain := self._plain(before, moving, absences)) is not None:
-                return plain
         # Of those under a budget that is asked no more are away than it lets go.
         parts: dict[str, list[Member]] = {"": []}
         for one, absent in zip(moving, absences, strict=True):
@@ -60,19 +62,36 @@ class Curves:
             return Availability(before, groups, gains)
         return self._once(before, groups[0], gains)
 
-    def _plain(
-        self, before: int, moving: Sequence[Fate], absences: Sequence[Absence]
+    def _of_shared(
+        self,
+        before: int,
+        moving: Sequence[Fate],
+        absence_of: Callable[[Fate], Absence],
+        *,
+        is_late: bool,
     ) -> Availability | None:
-        """The curve where nothing limits who is away; None where nodes say more."""
+        """The curve by what alike pods share, of which most groups have the same; None where pods, or their nodes, say more."""
         # On one node all that begins together is told by its anchors.
-        if _on_one_node(moving, absences):
+        if _on_one_node(moving):
             return None
-        # What small groups lose is mostly known before anything is counted.
-        token = before, *sorted(map(id, absences))
-        known = self._known.get(token)
-        if known is None and (group := plain_group(absences)) is not None:
-            known = self._known[token] = self._once(before, group, ())
-        return known
+        numbers = Counter(map(shared_of, moving))
+        token = before, absence_of, is_late, frozenset(numbers.items())
+        if token not in self._of_alike:
+            each = dict(zip(map(shared_of, moving), map(absence_of, moving), strict=True))
+            absences = self._thawed(list(each.values())) if is_late else each.values()
+            counted = list(zip(absences, map(numbers.__getitem__, each), strict=True))
+            self._of_alike[token] = self._plain(before, counted)
+        return self._of_alike[token]
+
+    def _plain(self, before: int, counted: Sequence[tuple[Absence, int]]) -> Availability | None:
+        """``counted``: how many have an absence. Whoever has none may be one more."""
+        if any(absent is NONE for absent, _ in counted) or any(map(says_more, counted)):
+            return None
+        together: dict[int, tuple[Absence, int]] = {}
+        for absent, number in counted:
+            known = together.get(id(absent), (absent, 0))
+            together[id(absent)] = absent, number + known[1]
+        return self._once(before, Group(list(together.values())), ())
 
     def _once(self, before: int, group: Group, gains: Sequence[int]) -> Availability:
         """The curve of a single group, of which nodes tell nothing more; such groups are thousands, curves a few."""
@@ -90,14 +109,9 @@ class Curves:
         return [later[id(one)] for one in absences]
 
 
-def _on_one_node(moving: Sequence[Fate], absences: Sequence[Absence]) -> bool:
-    """Whether all that are away at some time were on the same node; not where nobody is."""
-    first: str | None = None
-    for one, absent in zip(moving, absences, strict=True):
-        if absent is not NONE:
-            node = one.pod.node_name
-            if first is None:
-                first = node
-            elif node != first:
-                return False
-    return first is not None
+def _on_one_node(moving: Sequence[Fate]) -> bool:
+    """Whether all are on the same node; not where there is nobody."""
+    for one in moving:
+        if one.pod.node_name != moving[0].pod.node_name:
+            return False
+    return bool(moving)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import chain
-from operator import itemgetter
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
@@ -77,17 +77,13 @@ class Moving(NamedTuple):
     deletion: Deletion | None
 
 
-class Fate(NamedTuple):
-    """What becomes of one pod that something happens to. Pods that are alike share all but the first four, whatever their node.
+class SharedFate(msgspec.Struct, frozen=True, eq=False):
+    """What becomes of a pod as far as alike pods share it, whatever their node. Theirs is one object.
 
     ``away``: neither it nor a successor is Ready. ``dead``: nobody answers for its place, whatever the API says; differs
     where a kubelet is silent. ``leaves``: when its endpoint stops being offered.
     """
 
-    key: str
-    pod: Pod
-    owner: OwnerKey
-    deletion: Deletion | None
     life: NodeLife
     successor: Successor
     away: Absence
@@ -98,10 +94,45 @@ class Fate(NamedTuple):
     # From when on the pod may run on beside its successor, where no kubelet can be told to end it.
     twice: Between | None
 
+
+class Fate(NamedTuple):
+    """What becomes of one pod that something happens to."""
+
+    key: str
+    pod: Pod
+    owner: OwnerKey
+    deletion: Deletion | None
+    shared: SharedFate
+
     @property
-    def shared(self) -> tuple[object, ...]:
-        """All but what is the pod's own: ``Fate._make(moving + shared)`` is the same for another pod, which is alike."""
-        return self[_OWN_FIELDS:]
+    def life(self) -> NodeLife:
+        """What happens to its node."""
+        return self.shared.life
+
+    @property
+    def successor(self) -> Successor:
+        """What takes its place."""
+        return self.shared.successor
+
+    @property
+    def away(self) -> Absence:
+        """When neither it nor a successor is Ready."""
+        return self.shared.away
+
+    @property
+    def dead(self) -> Absence:
+        """When nobody answers for its place."""
+        return self.shared.dead
+
+    @property
+    def leaves(self) -> Between:
+        """When its endpoint stops being offered."""
+        return self.shared.leaves
+
+    @property
+    def counted(self) -> bool:
+        """Whether it is there at the start."""
+        return self.shared.counted
 
     @property
     def gain_ns(self) -> int | None:
@@ -112,10 +143,26 @@ class Fate(NamedTuple):
         ready_ns = min(self.successor.ready.earliest_ns, self.life.recovers_ns)
         return ready_ns if ready_ns < FOREVER_NS else None
 
+    def also_gone(self, gone: Absence, leaves: Between | None = None) -> Fate:
+        """The same, but away and dead at other times as well; its endpoint may leave earlier."""
+        known = self.shared
+        changed = msgspec.structs.replace(
+            known,
+            away=together(known.away, gone),
+            dead=together(known.dead, gone),
+            leaves=known.leaves if leaves is None else first_of(known.leaves, leaves),
+        )
+        return self._replace(shared=changed)
 
-_OWN_FIELDS = len(Moving._fields)
-# From the deletion to when it is away.
-_met = itemgetter(slice(Fate._fields.index("deletion"), Fate._fields.index("away") + 1))
+
+shared_of: Callable[[Fate], SharedFate] = attrgetter("shared")
+when_away: Callable[[Fate], Absence] = attrgetter("shared.away")
+when_dead: Callable[[Fate], Absence] = attrgetter("shared.dead")
+when_leaving: Callable[[Fate], Between] = attrgetter("shared.leaves")
+# What follows from what alike pods share alone: it is asked of one for all of them.
+OF_SHARED: frozenset[object] = frozenset({when_away, when_dead, when_leaving})
+# What a pod meets with.
+_met = attrgetter("deletion", "shared")
 
 
 def is_counted(pod: Pod) -> bool:
@@ -156,7 +203,7 @@ def fate_of(
     pod, deletion = moving.pod, moving.deletion
     leaves, twice = _leaves(life, deletion), _twice(life, deletion, successor)
     if not is_counted(pod):
-        return Fate(*moving, life, successor, NONE, NONE, leaves, counted=False, twice=twice)
+        return Fate(*moving, SharedFate(life, successor, NONE, NONE, leaves, False, twice))
     parts = [_while_unready(unready, deletion, successor) for unready in life.unready]
     if deletion is not None:
         parts.append(
@@ -171,7 +218,7 @@ def fate_of(
         parts.extend(absence(when, until, certain=False) for when, until in again)
     away = together(*parts)
     dead = _dead(life, deletion, successor, away)
-    return Fate(*moving, life, successor, away, dead, leaves, True, twice)
+    return Fate(*moving, SharedFate(life, successor, away, dead, leaves, True, twice))
 
 
 def end_at_deadlines(fates: dict[str, Fate], start_ns: int) -> None:
@@ -188,12 +235,7 @@ def end_at_deadlines(fates: dict[str, Fate], start_ns: int) -> None:
         ends = Between(max(deadline_ns - start_ns, 0), FOREVER_NS)
         if deletion is not None and deletion.certain and deletion.when.latest_ns <= ends[0]:
             continue
-        gone = absence(ends, NEVER, certain=False)
-        fates[key] = fate._replace(
-            away=together(fate.away, gone),
-            dead=together(fate.dead, gone),
-            leaves=first_of(fate.leaves, ends),
-        )
+        fates[key] = fate.also_gone(absence(ends, NEVER, certain=False), ends)
 
 
 def _twice(life: NodeLife, deletion: Deletion | None, successor: Successor) -> Between | None:
@@ -350,7 +392,7 @@ def what_they_meet_with(fates: Sequence[Fate]) -> Hashable:
 
     By identity: to be compared among the fates of one world.
     """
-    # Alike pods share these as objects, and all else follows from them.
+    # Alike pods share these as objects.
     shared = tuple(map(id, chain.from_iterable(map(_met, fates))))
     names = [one.pod.node_name for one in fates]
     together: tuple[int, ...] = ()

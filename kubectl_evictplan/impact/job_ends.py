@@ -27,8 +27,6 @@ from kubectl_evictplan.impact.stretches import (
     NONE,
     Between,
     absence,
-    first_of,
-    together,
 )
 from kubectl_evictplan.impact.successors import (
     JOB_BACKOFF_NS,
@@ -190,8 +188,4 @@ def _ended(fate: Fate, end: JobEnd) -> Fate:
         fate = fate_of(Moving(*fate[:4]), fate.life, _until(end, fate.successor))
     leaves = end.when if end.certain else end.when._replace(latest_ns=FOREVER_NS)
     gone = absence(end.when, NEVER, certain=end.certain) if is_counted(fate.pod) else NONE
-    return fate._replace(
-        away=together(fate.away, gone),
-        dead=together(fate.dead, gone),
-        leaves=first_of(fate.leaves, leaves),
-    )
+    return fate.also_gone(gone, leaves)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from kubectl_evictplan.impact.fates import NOBODY, Fate, Moving, is_counted
+from kubectl_evictplan.impact.fates import NOBODY, Fate, Moving, SharedFate, is_counted
 from kubectl_evictplan.impact.node_lives import NodeLife
 from kubectl_evictplan.impact.placements import TimedPush
 from kubectl_evictplan.impact.stretches import (
@@ -17,7 +17,6 @@ from kubectl_evictplan.impact.stretches import (
     Between,
     absence,
     exactly,
-    together,
 )
 from kubectl_evictplan.kube.needs import PodNeeds
 from kubectl_evictplan.kube.objects import Pod
@@ -125,7 +124,7 @@ def fate_of_bystander(moving: Moving, since_ns: int) -> Fate:
     counted = is_counted(moving.pod)
     gone = _perhaps_away(since_ns) if counted else NONE
     leaves = Between(since_ns, FOREVER_NS)
-    return Fate(*moving, NodeLife(), NOBODY, gone, gone, leaves, counted, None)
+    return Fate(*moving, SharedFate(NodeLife(), NOBODY, gone, gone, leaves, counted, None))
 
 
 def perhaps_pushed(fate: Fate, since_ns: int) -> Fate:
@@ -133,7 +132,7 @@ def perhaps_pushed(fate: Fate, since_ns: int) -> Fate:
     if not fate.counted:
         return fate
     gone = _perhaps_away(since_ns)
-    return fate._replace(away=together(fate.away, gone), dead=together(fate.dead, gone))
+    return fate.also_gone(gone)
 
 
 def _perhaps_away(since_ns: int) -> Absence:

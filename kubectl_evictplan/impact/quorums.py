@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from kubectl_evictplan.impact import telling
-from kubectl_evictplan.impact.fates import OwnerKey, how_many_counted, is_counted
+from kubectl_evictplan.impact.fates import OwnerKey, how_many_counted, is_counted, when_dead
 from kubectl_evictplan.impact.members import Owners
-from kubectl_evictplan.impact.world import World, dead
+from kubectl_evictplan.impact.world import World
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.prediction.impact_document import QuorumImpact
 from kubectl_evictplan.scenarios.names import similar
@@ -85,7 +85,7 @@ def _impact(world: World, name: str, told_by: str, pods: list[Pod]) -> QuorumImp
         return None
     members = max(len(pods), world.wanted_by(world.owner_of(pods[0])) or 0)
     needed = members // 2 + 1
-    voting = world.availability(how_many_counted(pods), fates, dead)
+    voting = world.availability(how_many_counted(pods), fates, when_dead)
     return QuorumImpact(
         name=name,
         told_by=told_by,

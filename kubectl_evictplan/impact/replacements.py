@@ -104,4 +104,4 @@ def _all_have_one(world: World, fit: Fit, known: dict[int, Instant]) -> Instant:
 
 
 def _last_bound(fates: Iterable[Fate]) -> Instant:
-    return telling.instant(last_of(*[fate.successor.bound for fate in fates]))
+    return telling.instant(last_of(*[fate.shared.successor.bound for fate in fates]))

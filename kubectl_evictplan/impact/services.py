@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
@@ -12,7 +11,14 @@ from kubectl_evictplan.impact import telling
 from kubectl_evictplan.impact.availability import Availability
 from kubectl_evictplan.impact.black_holes import BlackHoles, Holes
 from kubectl_evictplan.impact.ending import AbsenceOf, address_until_exit, answering_until_exit
-from kubectl_evictplan.impact.fates import Fate, ending_until_ns, is_counted
+from kubectl_evictplan.impact.fates import (
+    Fate,
+    ending_until_ns,
+    is_counted,
+    when_away,
+    when_dead,
+    when_leaving,
+)
 from kubectl_evictplan.impact.listed import (
     dead_until_others_act,
     dropped_early,
@@ -25,7 +31,7 @@ from kubectl_evictplan.impact.listed import (
 from kubectl_evictplan.impact.members import Labelled
 from kubectl_evictplan.impact.stretches import Absence, Between
 from kubectl_evictplan.impact.successor_labels import hand_over, labels_lost, until_labelled
-from kubectl_evictplan.impact.world import World, away, dead
+from kubectl_evictplan.impact.world import World
 from kubectl_evictplan.kube.infrastructure import EndpointSlice, Service
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.prediction.impact_document import (
@@ -45,9 +51,9 @@ class Listing(msgspec.Struct, frozen=True):
     and not kube-proxy, which falls back to pods that are ending where nobody is ready.
     """
 
-    unlisted: Callable[[Fate], Absence] = away
-    leaves: Callable[[Fate], Between] = attrgetter("leaves")
-    dead: Callable[[Fate], Absence] = dead
+    unlisted: Callable[[Fate], Absence] = when_away
+    leaves: Callable[[Fate], Between] = when_leaving
+    dead: Callable[[Fate], Absence] = when_dead
     follows: bool = True
     # Kubernetes writes them: not while its controllers are away, and an owner's budget limits how many are missing.
     by_kubernetes: bool = True
@@ -258,7 +264,7 @@ def _listed(world: World, behind: _Behind, service: Service | None) -> _Behind:
 
 def _some(behind: _Behind) -> Iterator[_Behind]:
     """Only what something happens to."""
-    if any(fate.away.possible or fate.dead.possible for fate in behind.fates):
+    if any(fate.shared.away.possible or fate.shared.dead.possible for fate in behind.fates):
         yield behind
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, partial
+from operator import attrgetter
 
 import msgspec
 
@@ -26,6 +27,7 @@ from kubectl_evictplan.prediction.records import RowsOnDemand
 
 # Kinds of which one pod can be all there is; of the others each pod is on its own.
 REPLICATED = frozenset({"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"})
+_name_of = attrgetter("pod.name")
 
 
 def workload_impacts(world: World) -> tuple[WorkloadImpact, ...]:
@@ -38,7 +40,7 @@ def workload_impacts(world: World) -> tuple[WorkloadImpact, ...]:
     for key, owners in sorted(groups.items()):
         fates = _fates(world, owners)
         for fate in fates:
-            if fate.deletion is not None or fate.away.possible:
+            if fate.deletion is not None or fate.shared.away.possible:
                 found.append(_impact(world, key, owners, fates, curves))
                 break
     return tuple(found)
@@ -75,7 +77,7 @@ def _curve(ready: Availability, mark: int, fates: Sequence[Fate]) -> _Curve:
         telling.spells(ready, 1) if mark else (),
         telling.whole_again(ready, mark),
         telling.steps(ready),
-        sum(fate.twice is not None for fate in fates),
+        len([fate for fate in fates if fate.shared.twice is not None]),
         any(map(_is_gone, fates)),
     )
 
@@ -120,14 +122,14 @@ def _never_replaced(world: World, fates: Iterable[Fate]) -> list[str]:
 
 def _is_gone(fate: Fate) -> bool:
     """Whether it is deleted and nobody makes it anew."""
-    return fate.deletion is not None and fate.successor.created[0] >= FOREVER_NS
+    return fate.deletion is not None and fate.shared.successor.created[0] >= FOREVER_NS
 
 
 def _copies(fates: Iterable[Fate]) -> Iterator[TwoCopies]:
     """Yield the rows by name."""
-    some = [(one.pod.name, one.pod.node_name, one.twice) for one in fates if one.twice is not None]
-    for name, node, twice in sorted(some):
-        yield TwoCopies(name, node, telling.instant(twice))
+    for fate in sorted(fates, key=_name_of):
+        if (twice := fate.shared.twice) is not None:
+            yield TwoCopies(fate.pod.name, fate.pod.node_name, telling.instant(twice))
 
 
 @lru_cache(maxsize=10_000)  # thousands of workloads have one of a few

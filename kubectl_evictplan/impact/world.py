@@ -25,12 +25,14 @@ from kubectl_evictplan.impact.fates import (
     Moving,
     OwnerKey,
     Readiness,
+    SharedFate,
     Told,
     alike,
     end_at_deadlines,
     fate_of,
     is_counted,
     what_they_meet_with,
+    when_away,
 )
 from kubectl_evictplan.impact.job_ends import JOB, end_jobs, job_ends
 from kubectl_evictplan.impact.members import (
@@ -93,9 +95,6 @@ _NOTHING = NodeLife()
 # Of a pod of a StatefulSet its node, and when it holds back those with higher ordinals.
 _Lower = tuple[str, Absence]
 
-# What counts as being away: neither the pod nor a successor is Ready, or nobody answers in its place.
-away: Callable[[Fate], Absence] = attrgetter("away")
-dead: Callable[[Fate], Absence] = attrgetter("dead")
 _deletion_of = attrgetter("deletion")
 
 
@@ -324,14 +323,13 @@ class World:
         alike = list(map(numbers.__getitem__, self._alike(moving)))
         # By number what alike pods share; None: each is found out for itself.
         shared = list(map(self._shared, dict(zip(alike, moving, strict=True)).values()))
-        known_of = map(shared.__getitem__, alike)
         fate = partial(tuple.__new__, Fate)
         if None not in shared:
-            fates = map(fate, map(add, moving, known_of))
+            fates = map(fate, map(add, moving, map([(one,) for one in shared].__getitem__, alike)))
             return dict(zip([one.key for one in moving], fates, strict=True))
-        for one, known in zip(moving, known_of, strict=True):
+        for one, known in zip(moving, map(shared.__getitem__, alike), strict=True):
             if known is not None:
-                found[one[0]] = fate(one + known)
+                found[one.key] = Fate(*one, known)
             elif one.owner[1] == STATEFUL_SET:
                 sets.setdefault(one.owner, []).append(one)
             else:
@@ -348,7 +346,7 @@ class World:
         told = Told(self.lives, self._kind_of, place_of, self.returning, self._absent, self._own)
         return alike(moving, told)
 
-    def _shared(self, moving: Moving) -> tuple[object, ...] | None:
+    def _shared(self, moving: Moving) -> SharedFate | None:
         """What becomes of a pod as far as it is the same for alike ones; None where each has to be asked about."""
         owner, deletion = moving.owner, moving.deletion
         if owner[1] == STATEFUL_SET or moving.key in self._own:
@@ -479,7 +477,7 @@ class World:
         self,
         before: int,
         fates: Iterable[Fate],
-        absence_of: Callable[[Fate], Absence] = away,
+        absence_of: Callable[[Fate], Absence] = when_away,
         *,
         endpoints: bool = False,
         limited: bool = True,
