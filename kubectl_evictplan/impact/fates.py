@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from itertools import chain
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -161,8 +160,6 @@ when_dead: Callable[[Fate], Absence] = attrgetter("shared.dead")
 when_leaving: Callable[[Fate], Between] = attrgetter("shared.leaves")
 # What follows from what alike pods share alone: it is asked of one for all of them.
 OF_SHARED: frozenset[object] = frozenset({when_away, when_dead, when_leaving})
-# What a pod meets with.
-_met = attrgetter("deletion", "shared")
 
 
 def is_counted(pod: Pod) -> bool:
@@ -338,12 +335,13 @@ def successor_after(
 class Told(msgspec.Struct, frozen=True):
     """What fates follow from besides pods and their deletions.
 
-    ``kind_of``: all that counts of an owner; ``place_of``: when a successor finds a node, None: at once, whoever it is. By key
+    ``owners``: all of theirs; ``kind_of``: all that counts of one; ``place_of``: when a successor finds a node, None: at once, whoever it is. By key
     ``returning``: those that come back to their node, ``own``: those that nobody is like; by identity ``absent``: those that are
     not there at the start.
     """
 
     lives: Mapping[str, NodeLife]
+    owners: Collection[OwnerKey]
     kind_of: Callable[[OwnerKey], Hashable]
     place_of: Callable[[str, OwnerKey], Placement] | None
     returning: Collection[str]
@@ -355,10 +353,7 @@ def alike(moving: Sequence[Moving], told: Told) -> Iterable[Hashable]:
     """Yield for each pod something that is equal for alike ones. By columns: most are the same for all."""
     # Owners of one kind, and deletions that differ in their ends only, have one number.
     numbers: dict[Hashable, int] = {}
-    kinds = {
-        owner: numbers.setdefault(told.kind_of(owner), len(numbers))
-        for owner in {one.owner for one in moving}
-    }
+    kinds = {owner: numbers.setdefault(told.kind_of(owner), len(numbers)) for owner in told.owners}
     deletions = {id(one.deletion): one.deletion for one in moving}
     likes = {
         at: numbers.setdefault(_without_end(deletion), len(numbers))
@@ -388,18 +383,19 @@ def alike(moving: Sequence[Moving], told: Told) -> Iterable[Hashable]:
 
 
 def what_they_meet_with(fates: Sequence[Fate]) -> Hashable:
-    """Equal for pods that share, one by one, all but their names, and their nodes where the others do.
+    """Equal for pods that share, one by one, all but their names, their nodes where the others do, and when their objects end.
 
     By identity: to be compared among the fates of one world.
     """
-    # Alike pods share these as objects.
-    shared = tuple(map(id, chain.from_iterable(map(_met, fates))))
-    names = [one.pod.node_name for one in fates]
+    shared, names = list(map(id, map(shared_of, fates))), [one.pod.node_name for one in fates]
     together: tuple[int, ...] = ()
     if len(set(names)) < len(names):
         together = tuple(map(names.index, names))
+    else:
+        shared.sort()
     # Those that are not there at the start may become Ready.
-    return shared, together, tuple([one.gain_ns for one in fates if not one.counted])
+    gains = tuple([one.gain_ns for one in fates if not one.shared.counted])
+    return tuple(shared), together, gains
 
 
 def _without_end(deletion: Deletion | None) -> str:

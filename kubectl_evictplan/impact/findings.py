@@ -240,7 +240,7 @@ def _slow_failover(facts: Facts) -> Iterator[Item]:
     slow: dict[OwnerKey, int] = {}
     for fate in reversed(facts.world.fates.values()):
         deletion = fate.deletion
-        if fate.owner in slow or deletion is None or fate.successor.created.never:
+        if fate.owner in slow or deletion is None or fate.shared.successor.created.never:
             continue
         seconds = deletion.tolerated_seconds or 0
         if seconds > _SLOW_SECONDS and fate.life.unready and TAINT_EVICTION in deletion.by:

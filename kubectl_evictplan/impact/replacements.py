@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from operator import itemgetter
 
 from kubectl_evictplan.impact import telling
-from kubectl_evictplan.impact.fates import Fate
+from kubectl_evictplan.impact.fates import Fate, OwnerKey
 from kubectl_evictplan.impact.stretches import last_of
 from kubectl_evictplan.impact.world import World
 from kubectl_evictplan.kube.scheduling.answers import Fit, Refusal, Unknown, Verdict
@@ -36,8 +36,10 @@ def replacement_fits(world: World) -> tuple[ReplacementFit, ...]:
     found: list[tuple[tuple[int, str, str, str], ReplacementFit]] = []
     for fit in world.placements.fits:
         verdict = fit.verdict
-        told = words[fit.unknown], because[fit.because], _all_have_one(world, fit, instants)
-        one = _record(world, fit, verdict, told)
+        owner = world.owner_of(fit.pods[0])
+        all_have_one = _all_have_one(world, owner, fit, instants)
+        told = words[fit.unknown], because[fit.because], all_have_one
+        one = _record(world.workload_of(owner), fit, verdict, told)
         found.append(((worst[verdict], one.namespace, one.workload, one.pod), one))
     found.sort(key=itemgetter(0))
     return tuple([one for _, one in found])
@@ -63,15 +65,13 @@ class _Because(dict[tuple[Refusal, ...], tuple[FilterCount, ...]]):
 _Told = tuple[tuple[str, ...], tuple[FilterCount, ...], Instant]
 
 
-def _record(world: World, fit: Fit, verdict: Verdict, told: _Told) -> ReplacementFit:
+def _record(workload: tuple[str, str], fit: Fit, verdict: Verdict, told: _Told) -> ReplacementFit:
     unknown, because, all_have_one = told
     pod, chances = fit.pods[0], fit.chances
-    namespace, workload = world.workload_of(world.owner_of(pod))
     # What is assumed is not sure.
     assumed = True in [chance.assumed for chance in chances]
     return ReplacementFit(
-        namespace,
-        workload,
+        *workload,
         pod.name,
         len(fit.pods),
         verdict.value,
@@ -91,9 +91,8 @@ def _record(world: World, fit: Fit, verdict: Verdict, told: _Told) -> Replacemen
     )
 
 
-def _all_have_one(world: World, fit: Fit, known: dict[int, Instant]) -> Instant:
+def _all_have_one(world: World, owner: OwnerKey, fit: Fit, known: dict[int, Instant]) -> Instant:
     """``known``: of owners whose pods meet with the same."""
-    owner = world.owner_of(fit.pods[0])
     if len(world.fates_of(owner)) != len(fit.pods):
         # Mostly these are all that its owner loses.
         return _last_bound([world.fates[pod.key] for pod in fit.pods])

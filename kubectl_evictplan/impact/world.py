@@ -343,7 +343,15 @@ class World:
         place_of: Callable[[str, OwnerKey], Placement] | None = None
         if self.placements.of_pod or self.has_gates:
             place_of = self._place_of
-        told = Told(self.lives, self._kind_of, place_of, self.returning, self._absent, self._own)
+        told = Told(
+            self.lives,
+            self._moving_owners,
+            self._kind_of,
+            place_of,
+            self.returning,
+            self._absent,
+            self._own,
+        )
         return alike(moving, told)
 
     def _shared(self, moving: Moving) -> SharedFate | None:

@@ -98,7 +98,8 @@ class PodNeeds(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def only_own_node(self) -> bool:
         """Whether it asks for the node it is bound to, as pods of DaemonSets do."""
-        return any(
+        # Asked of every template: most have none.
+        return bool(self.node_affinity) and any(
             key == NODE_NAME_FIELD and OWN_NODE in values
             for term in self.node_affinity or ()
             for key, _, values in term.match_fields
