@@ -19,8 +19,7 @@ import click
 from kubectl_evictplan import __version__
 from kubectl_evictplan.commands.clock_check import answered_offset_ns
 from kubectl_evictplan.commands.connection_options import connection_words
-from kubectl_evictplan.commands.terminal import columns_of_terminal, use_color, wants_ascii
-from kubectl_evictplan.display import escape
+from kubectl_evictplan.commands.terminal import columns_of_terminal, say, use_color, wants_ascii
 from kubectl_evictplan.errors import EXIT_DONE, EXIT_INTERRUPTED
 from kubectl_evictplan.world import machine
 
@@ -164,7 +163,7 @@ def finish(
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):
-            _warn(f"warning: how it ended could not be shown: {error.strerror}; {_status(result)}")
+            say(f"warning: how it ended could not be shown: {error.strerror}; {_status(result)}")
     ledger = None if result.exit_code == EXIT_INTERRUPTED else keep(result.is_away)
     exit_code = exit_code_after(result.exit_code, ledger)
     if exit_code != EXIT_DONE:
@@ -173,12 +172,6 @@ def finish(
 
 def _status(result: RunResult) -> str:
     return f"apply --status {result.journal} tells it"
-
-
-def _warn(line: str) -> None:
-    if sys.stderr is not None:
-        with contextlib.suppress(OSError, ValueError):
-            sys.stderr.write(f"{escape(line)}\n")
 
 
 def _keep_unwritten(line: bytes) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
-from kubectl_evictplan.display import escape
+from kubectl_evictplan.commands.terminal import say
 from kubectl_evictplan.errors import Correction, mistake
 
 if TYPE_CHECKING:
@@ -45,5 +44,5 @@ def check_clocks(api: ClusterApi, *, accept_skew: bool) -> None:
     if abs(offset_ns) > OFFSET_REFUSED_NS and not accept_skew:
         message = f"{offset_words(offset_ns)}: set the one that is wrong; nothing was changed"
         raise mistake(message, Correction((), ("--accept-skew",)), expected="at most 60s")
-    if abs(offset_ns) > OFFSET_SAID_NS and sys.stderr is not None:
-        sys.stderr.write(escape(f"warning: {offset_words(offset_ns)}: the latter is used") + "\n")
+    if abs(offset_ns) > OFFSET_SAID_NS:
+        say(f"warning: {offset_words(offset_ns)}: the latter is used")

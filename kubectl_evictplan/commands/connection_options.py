@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kubectl_evictplan.commands.file_arguments import files_beside
-from kubectl_evictplan.display import escape
+from kubectl_evictplan.commands.terminal import say
 from kubectl_evictplan.errors import Correction, ProblemsError, mistake
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.live.flags import (
@@ -169,8 +168,7 @@ def _about_the_same(commands: str, connection: ConnectionFlags) -> str:
 
 
 def _warn(text: str) -> None:
-    if sys.stderr is not None:
-        sys.stderr.write(f"warning: {escape(text)}\n")
+    say(f"warning: {text}")
 
 
 def _timeout_ns(text: str | None) -> int:

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import importlib.metadata
 import logging
-import sys
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Executor, Future
 from typing import Any
 
 from kubectl_evictplan import __version__
-from kubectl_evictplan.display import escape
+from kubectl_evictplan.commands.terminal import say
 from kubectl_evictplan.errors import Problem, ProblemsError, UnreachableError, mistake
 
 SCHEME = "dask://"
@@ -67,9 +66,8 @@ class DaskScheduler(Executor):
                     f"install {_DISTRIBUTION}=={__version__} there"
                 )
                 raise mistake(message, location=_OPTION, got=address)
-        if not versions and sys.stderr is not None:
-            line = f"{address} has no worker yet: waiting for one; ^C ends it"
-            sys.stderr.write(f"{escape(line)}\n")
+        if not versions:
+            say(f"{address} has no worker yet: waiting for one; ^C ends it")
 
 
 def _be_quiet() -> None:

@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kubectl_evictplan.commands.command import Choice, command
+from kubectl_evictplan.commands.command import command
 from kubectl_evictplan.commands.file_arguments import STDIN, check_files, refuse_odd_file
 from kubectl_evictplan.commands.options import COMMON_OPTIONS
-from kubectl_evictplan.commands.output import write_document
+from kubectl_evictplan.commands.output import output_settings, write_document
 from kubectl_evictplan.errors import EXIT_DIFFERENT, Correction, InputError, help_on, mistake
 
 if TYPE_CHECKING:
     from kubectl_evictplan.plans.document import Plan
     from kubectl_evictplan.prediction.difference_document import PredictionDiff
     from kubectl_evictplan.prediction.document import Prediction
-
-OUTPUTS = ("table", "wide", "json", "yaml", "markdown")
 
 
 @command(
@@ -33,14 +31,7 @@ OUTPUTS = ("table", "wide", "json", "yaml", "markdown")
     params=[COMMON_OPTIONS["color"]],
 )
 @click.argument("words", nargs=-1, metavar="A B")
-@click.option(
-    "-o",
-    "--output",
-    type=Choice(*OUTPUTS, meant={"yml": "yaml", "md": "markdown", "text": "table"}),
-    default="table",
-    show_default=True,
-    help="Output format.",
-)
+@click.option("-o", "--output", **output_settings())
 @click.option(
     "--exit-code",
     is_flag=True,

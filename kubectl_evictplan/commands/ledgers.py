@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shlex
-import sys
 from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kubectl_evictplan.apply.files import JOURNAL_ENDING
 from kubectl_evictplan.commands.connection_options import connection_words
-from kubectl_evictplan.display import escape
+from kubectl_evictplan.commands.terminal import say
 from kubectl_evictplan.errors import (
     EXIT_DONE,
     EXIT_PARTLY,
@@ -137,12 +135,12 @@ def keep_ledger(
             return None
         names = write_ledger(ledger, plan_path)
     except ProblemsError as error:
-        _say(f"warning: no ledger: {error}")
+        say(f"warning: no ledger: {error}")
         return None
-    _say(f"{first_words(ledger)} Ledger: {' and '.join(map(str, names))}")
+    say(f"{first_words(ledger)} Ledger: {' and '.join(map(str, names))}")
     # What nobody saw stays unknown, however long it is followed.
     if goes_on(ledger):
-        _say(f"What is not decided yet: {_following(plan_path, journal, flags)}")
+        say(f"What is not decided yet: {_following(plan_path, journal, flags)}")
     return ledger
 
 
@@ -152,13 +150,6 @@ def _following(plan_path: str, journal: Path, flags: ConnectionFlags) -> str:
     if journal.absolute() != beside(plan_path, JOURNAL_ENDING).absolute():
         words += ["--journal", str(journal)]
     return " ".join(filter(None, (shlex.join(words), connection_words(flags))))
-
-
-def _say(text: str) -> None:
-    if sys.stderr is not None:
-        # The ledger is kept and the exit code stays, whoever still listens.
-        with contextlib.suppress(OSError, ValueError):
-            sys.stderr.write(f"{escape(text)}\n")
 
 
 def exit_code_after(run_exit_code: int, ledger: Ledger | None) -> int:

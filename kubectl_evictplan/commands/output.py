@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from kubectl_evictplan.commands.command import Choice
 from kubectl_evictplan.commands.terminal import (
     columns_of_terminal,
     encodes_all,
@@ -18,6 +19,21 @@ if TYPE_CHECKING:
     import msgspec
 
     from kubectl_evictplan.report.blocks import Block
+
+
+# In which a document is told: as blocks, or as itself.
+OUTPUTS = ("table", "wide", "json", "yaml", "markdown")
+
+
+def output_settings(*more: str) -> dict[str, Any]:
+    """Return what ``-o`` of a command that writes a document is: ``OUTPUTS``, and formats of its own."""
+    meant = {"yml": "yaml", "md": "markdown", "text": "table"}
+    return {
+        "type": Choice(*OUTPUTS, *more, meant=meant),
+        "default": "table",
+        "show_default": True,
+        "help": "Output format.",
+    }
 
 
 def write_document(

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 import time
 from typing import TYPE_CHECKING
 
 from kubectl_evictplan.commands.connection_options import connection_words
 from kubectl_evictplan.commands.file_arguments import refuse_existing
-from kubectl_evictplan.display import escape
+from kubectl_evictplan.commands.terminal import say
 from kubectl_evictplan.errors import Correction, mistake
 
 if TYPE_CHECKING:
@@ -135,8 +134,6 @@ def write_plan(plan: Plan, path: str, connection: ConnectionFlags, *, force: boo
     from kubectl_evictplan.sources.private_file import write_private
 
     write_private(path, plan_text(plan), force=force)
-    if sys.stderr is None:
-        return
     number = len(plan.operations)
     what = f"{number} operation{'s' * (number != 1)}"
     words = ("kubectl evictplan apply", shlex.quote(path), connection_words(connection))
@@ -144,11 +141,11 @@ def write_plan(plan: Plan, path: str, connection: ConnectionFlags, *, force: boo
     if not plan.cluster.cluster_uid:
         then = "made from files, to be reviewed; apply takes plans that were made from the live cluster"
     for one in list(exposed_nodes(plan))[:1]:
-        sys.stderr.write(f"warning: {escape(exposed_words(one))}\n")
+        say(f"warning: {exposed_words(one)}")
     line = f"plan {short(plan.fingerprint)} with {what} written to {path}; {then}"
     if not number:
         line = f"plan {short(plan.fingerprint)} written to {path}: {NOTHING_TO_DO}"
-    sys.stderr.write(f"{escape(line)}\n")
+    say(line)
 
 
 def _identity(options: WhatIfOptions) -> ClusterIdentity:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kubectl_evictplan.commands.command import Choice, command
+from kubectl_evictplan.commands.command import command
 from kubectl_evictplan.commands.executors import Workers, check_executor
 from kubectl_evictplan.commands.file_arguments import check_files
 from kubectl_evictplan.commands.likely import likely_duration
@@ -20,7 +20,7 @@ from kubectl_evictplan.commands.options import (
     WhatIfOptions,
     parsed,
 )
-from kubectl_evictplan.commands.output import write_document
+from kubectl_evictplan.commands.output import output_settings, write_document
 from kubectl_evictplan.commands.run import read_input
 from kubectl_evictplan.commands.terminal import Progress
 from kubectl_evictplan.errors import Correction, InputError, Problem, mistake
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from kubectl_evictplan.sweeps.document import Sweep
     from kubectl_evictplan.sweeps.failures import Failing, Failure
 
-OUTPUTS = ("table", "wide", "json", "yaml", "markdown", "csv")
 _Answer = TypeVar("_Answer")
 
 
@@ -61,14 +60,7 @@ def sweep_command(*examples: str) -> Callable[[Callable[..., None]], click.Comma
 
 
 _OPTIONS = (
-    click.option(
-        "-o",
-        "--output",
-        type=Choice(*OUTPUTS, meant={"yml": "yaml", "md": "markdown", "text": "table"}),
-        default="table",
-        show_default=True,
-        help="Output format.",
-    ),
+    click.option("-o", "--output", **output_settings("csv")),
     click.option("--jobs", metavar="N", help="So many processes; default: one for each processor."),
     click.option(
         "--executor",

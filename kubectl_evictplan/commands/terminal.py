@@ -64,6 +64,13 @@ def encodes_all(stream: IO[str]) -> bool:
     return encoding in ("utf8", "utf_8")
 
 
+def say(text: str) -> None:
+    """Write a line to standard error, made safe to show; that nobody listens is no reason to fail."""
+    # Not click.echo: it would answer a stream that cannot encode a character with raw UTF-8.
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        sys.stderr.write(f"{escape(text)}\n")
+
+
 class Progress:
     """One line on standard error that says how far the work is; nothing unless it is a terminal.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Iterator
 from datetime import tzinfo
@@ -13,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kubectl_evictplan.commands.captured_sightings import captured_sightings
-from kubectl_evictplan.commands.command import Choice, command
+from kubectl_evictplan.commands.command import command
 from kubectl_evictplan.commands.connection_options import CONNECTION_OPTIONS, take_connection
 from kubectl_evictplan.commands.file_arguments import check_files
 from kubectl_evictplan.commands.options import COMMON_OPTIONS, named_time_zone
-from kubectl_evictplan.commands.output import write_document
+from kubectl_evictplan.commands.output import output_settings, write_document
 from kubectl_evictplan.commands.reviewed_file import read_expectation
-from kubectl_evictplan.display import escape
+from kubectl_evictplan.commands.terminal import say
 from kubectl_evictplan.errors import (
     EXIT_GATE,
     EXIT_INTERRUPTED,
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from kubectl_evictplan.plans.sightings import Sightings
     from kubectl_evictplan.report.blocks import Block
 
-OUTPUTS = ("table", "wide", "json", "yaml", "markdown")
 # So long after the end of what was predicted it is waited for a look that decides it.
 _PATIENCE_NS = 30 * SECOND_NS
 _STARTED = "--started-at"
@@ -60,13 +58,7 @@ _OPTIONS = (
     click.Option(
         ["--fail-on-unknown"], is_flag=True, help="Exit with 1 also for what is not known."
     ),
-    click.Option(
-        ["-o", "--output"],
-        type=Choice(*OUTPUTS, meant={"yml": "yaml", "md": "markdown", "text": "table"}),
-        default="table",
-        show_default=True,
-        help="Output format.",
-    ),
+    click.Option(["-o", "--output"], **output_settings()),
 )
 
 
@@ -165,7 +157,7 @@ def _evidence(
                 problem.message += "; or say when the change began, and it is left out"
                 problem.correction = Correction((), (_STARTED, now), example=True)
             raise
-        _say(f"warning: without the journal: {error}")
+        say(f"warning: without the journal: {error}")
         return None
 
 
@@ -220,7 +212,7 @@ def _observing(flags: ConnectionFlags, expectation: Expectation, cluster_uid: st
         nodes=expectation.nodes,
         pods={pod.key for pod in expectation.known},
         cluster_uid=cluster_uid,
-        warn=lambda text: _say(f"warning: {text}"),
+        warn=lambda text: say(f"warning: {text}"),
     )
 
 
@@ -256,7 +248,7 @@ class _Watched:
         from kubectl_evictplan.plans.ledger import goes_on
 
         nodes = self._expectation.nodes
-        _say(f"following the pods of {len(nodes)} node{'s' * (len(nodes) != 1)}; ^C ends it")
+        say(f"following the pods of {len(nodes)} node{'s' * (len(nodes) != 1)}; ^C ends it")
         confirmed = False
         try:
             while True:
@@ -274,7 +266,7 @@ class _Watched:
                     observation.confirm()
                     confirmed = True
         except KeyboardInterrupt:
-            _say("interrupted: this is what was seen so far")
+            say("interrupted: this is what was seen so far")
             return True
 
     def _start(self, sightings: Sightings) -> Start:
@@ -304,9 +296,4 @@ class _Watched:
         for what, line in sorted(lines.items(), key=lambda item: item[1]):
             if line and self._told.get(what) != line:
                 self._told[what] = line
-                _say(line)
-
-
-def _say(text: str) -> None:
-    if sys.stderr is not None:
-        sys.stderr.write(f"{escape(text)}\n")
+                say(line)
