@@ -16,7 +16,7 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import count, repeat
+from itertools import count, pairwise, repeat, starmap
 from typing import Any
 
 import msgspec
@@ -49,6 +49,8 @@ _GZIP_LEVEL = 6
 _DIGESTED_ALONE_MAX = 1 << 20
 # A table must pay for its indexes.
 _TABLE_SHARE_MAX = 0.5
+# What stands around the content in a file of ours; in a string the quotes would be escaped.
+_BEFORE_CONTENT, _AFTER_CONTENT = b',"content":', b"}\n"
 _PLAIN_TYPES = {str, int, bool, type(None)}
 
 
@@ -70,10 +72,13 @@ class _Metadata(msgspec.Struct, rename="camel"):
     pods_of_all_namespaces: bool = True
 
 
-class _Document(msgspec.Struct, rename="camel"):
+class _WithoutContent(msgspec.Struct, rename="camel"):
     api_version: str
     kind: str
     metadata: _Metadata
+
+
+class _Document(_WithoutContent, rename="camel"):
     content: msgspec.Raw
 
 
@@ -254,7 +259,9 @@ def _tabled(values: list[Any]) -> tuple[list[Any], list[int]]:
 
 
 def _decode_head(data: bytes) -> _Document:
-    """Return all but the content; raises for other files and other versions."""
+    """Return all but the content, which stays as it is; raises for other files and other versions."""
+    if document := _decode_as_written(data):
+        return document
     try:
         document = msgspec.json.decode(data, type=_Document)
     except msgspec.ValidationError:
@@ -265,7 +272,22 @@ def _decode_head(data: bytes) -> _Document:
     return document
 
 
-def _check_head(head: _Document | _Head) -> None:
+def _decode_as_written(data: bytes) -> _Document | None:
+    """Decode what stands before the content where that comes last, as we write it: nobody has to look for its end."""
+    begin = data.find(_BEFORE_CONTENT)
+    if begin < 0 or not data.endswith(_AFTER_CONTENT):
+        return None
+    content = memoryview(data)[begin + len(_BEFORE_CONTENT) : -len(_AFTER_CONTENT)]
+    try:
+        document = msgspec.json.decode(data[:begin] + b"}", type=_WithoutContent)
+    except msgspec.DecodeError:
+        return None
+    _check_head(document)
+    raw = msgspec.Raw(content)
+    return _Document(document.api_version, document.kind, document.metadata, raw)
+
+
+def _check_head(head: _WithoutContent | _Head) -> None:
     if head.kind != KIND or not head.api_version.startswith("evictplan.dev/"):
         raise SnapshotError("not a snapshot of kubectl-evictplan")
     version = head.metadata.schema_version if head.metadata else None
@@ -289,20 +311,15 @@ def _from_content(content: _Content, metadata: _Metadata) -> ClusterSnapshot:
 
 def _refuse_impossible(snapshot: ClusterSnapshot, content: _Content) -> None:
     """Raise for what no cluster holds and no writer of ours writes; a digest proves nothing."""
-    for what, keys in (
-        ("node", [node.name for node in snapshot.nodes]),
-        ("pod", [(pod.namespace, pod.name) for pod in snapshot.pods]),
-        ("lease", [lease.name for lease in content.leases]),
-        ("workload", [(one.kind, one.namespace, one.name) for one in snapshot.workloads]),
-        ("budget", [(one.namespace, one.name) for one in snapshot.budgets]),
-    ):
-        if not all(map(operator.lt, keys, keys[1:])):
-            raise SnapshotError(f"damaged snapshot (a {what} twice, or not in order)")
-    for kind, name in FIELD_OF.items():
-        listed = getattr(content.infrastructure, name)
-        keys = [(getattr(one, "namespace", ""), one.name) for one in listed]
-        if not all(map(operator.lt, keys, keys[1:])):
-            raise SnapshotError(f"damaged snapshot (a {kind} twice, or not in order)")
+    _refuse_disorder("node", snapshot.nodes, "name")
+    _refuse_disorder("pod", snapshot.pods, "namespace", "name")
+    _refuse_disorder("lease", content.leases, "name")
+    _refuse_disorder("workload", snapshot.workloads, "kind", "namespace", "name")
+    _refuse_disorder("budget", snapshot.budgets, "namespace", "name")
+    for kind, part in FIELD_OF.items():
+        listed = getattr(content.infrastructure, part)
+        has_namespace = listed and hasattr(listed[0], "namespace")
+        _refuse_disorder(kind, listed, *(("namespace", "name") if has_namespace else ("name",)))
     times = [snapshot.taken_at_ns, content.control_plane.leader_acquire_time_ns]
     times += [lease.renew_time_ns for lease in content.leases]
     for leader in content.infrastructure.leader_leases:
@@ -311,6 +328,13 @@ def _refuse_impossible(snapshot: ClusterSnapshot, content: _Content) -> None:
     for node in snapshot.nodes:
         times += [node.deletion_timestamp_ns, *node.past_instants()]
     _refuse_impossible_times(times)
+
+
+def _refuse_disorder(what: str, listed: Iterable[object], *names: str) -> None:
+    """Raise unless the objects stand in the order of these fields, each once."""
+    keys = map(operator.attrgetter(*names), listed)
+    if not all(starmap(operator.lt, pairwise(keys))):
+        raise SnapshotError(f"damaged snapshot (a {what} twice, or not in order)")
 
 
 def _refuse_impossible_times(times: Iterable[int | None]) -> None:

@@ -140,6 +140,26 @@ def test_what_is_written_is_what_is_read(snapshot: ClusterSnapshot) -> None:
     assert decode_snapshot(encode_snapshot(snapshot, compress=False)) == expected
 
 
+@pytest.mark.parametrize("kinds", [{"a": 1}, {"a": 1, "content": 2}, {"content": 3}])
+@pytest.mark.parametrize("blanks", [False, True])
+def test_what_stands_before_the_content_may_look_like_it(
+    kinds: dict[str, int], blanks: bool
+) -> None:
+    said = (Warning("odd", 'says ,"content":{} and "content":'),)
+    snapshot = msgspec.structs.replace(CLUSTER, ignored_kinds=kinds, warnings=said)
+    expected = msgspec.structs.replace(snapshot, digest=snapshot_digest(snapshot))
+    data = encode_snapshot(snapshot, compress=False)
+    assert decode_snapshot(data + b"\n" * blanks) == expected
+
+
+@pytest.mark.parametrize("place", [0, 1, 2, 3])
+def test_a_snapshot_is_read_wherever_its_content_stands(place: int) -> None:
+    head, _, content = encode_snapshot(CLUSTER, compress=False).partition(b',"content":')
+    fields = [f'"{k}":{json.dumps(v)}'.encode() for k, v in json.loads(head + b"}").items()]
+    fields.insert(place, b'"content":' + content.removesuffix(b"}\n"))
+    assert decode_snapshot(b"{" + b",".join(fields) + b"}\n").pods == CLUSTER.pods
+
+
 @given(SNAPSHOTS)
 def test_equal_snapshots_give_equal_bytes(snapshot: ClusterSnapshot) -> None:
     copy = decode_snapshot(encode_snapshot(snapshot))
