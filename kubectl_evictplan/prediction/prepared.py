@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Container, Hashable, Sequence
+from collections.abc import Collection, Container, Hashable, Iterable, Sequence
 from functools import cached_property
+from itertools import compress, count
 
 from msgspec.structs import replace
 
@@ -26,6 +27,9 @@ from kubectl_evictplan.windows.monitor_phase import with_visible_phase
 from kubectl_evictplan.windows.spent_tokens import may_have_taken_a_token
 from kubectl_evictplan.windows.unknowns.last_heartbeats import longest_renewal_ns
 
+# Pods of so few nodes are looked up.
+_INDEXED_MAX = 16
+
 
 class PreparedCluster:
     """One cluster under one configuration, for scenarios that begin at one instant. Read only."""
@@ -37,10 +41,8 @@ class PreparedCluster:
         self.start_ns = start_ns
         self.nodes = {node.name: node for node in snapshot.nodes}
         self._given = configuration
-        # Pods are told by their places in the snapshot.
-        self._on_node: dict[str, list[int]] = defaultdict(list)
-        for place, name in enumerate([pod.node_name for pod in snapshot.pods]):
-            self._on_node[name].append(place)
+        # Of each pod its node; pods are told by their places in the snapshot.
+        self._node_names = [pod.node_name for pod in snapshot.pods]
         # Terminated pods among them.
         self._ended: list[int] = []
         phases = [pod.phase for pod in snapshot.pods]
@@ -110,15 +112,14 @@ class PreparedCluster:
             deleted = deleted_by_others(scenario, self._moving)
             keys.update(pod.key for pod in coupled_pods(whole, frozenset(drained), deleted))
             keys.update(pod.key for pod in of_unknown_owners(whole))
-        places = set(self._always)
+        places = [*self._always, *self._places_on(named - self._moving)]
         if self.too_many_terminated(scenario):
-            places.update(self._ended)
-        for name in named - self._moving:
-            places.update(self._on_node.get(name, ()))
+            places += self._ended
         if keys:
-            places.update(self._place[key] for key in keys & self._place.keys())
+            places += [self._place[key] for key in keys & self._place.keys()]
         pods = self.snapshot.pods
-        relevant = replace(self.snapshot, pods=tuple([pods[place] for place in sorted(places)]))
+        places = sorted(dict.fromkeys(places))
+        relevant = replace(self.snapshot, pods=tuple([pods[place] for place in places]))
         if drained:
             from kubectl_evictplan.windows.drain_world import left_out
 
@@ -162,6 +163,19 @@ class PreparedCluster:
         """Return the pods of a node, in input order."""
         return [self.snapshot.pods[place] for place in self._on_node.get(name, ())]
 
+    def _places_on(self, names: Collection[str]) -> Iterable[int]:
+        """The places of all pods of these nodes; of many nodes, one look at each pod finds them in less than an index takes."""
+        if len(names) > _INDEXED_MAX:
+            return compress(count(), map(names.__contains__, self._node_names))
+        return (place for name in names for place in self._on_node.get(name, ()))
+
+    @cached_property
+    def _on_node(self) -> dict[str, list[int]]:
+        places: dict[str, list[int]] = defaultdict(list)
+        for place, name in enumerate(self._node_names):
+            places[name].append(place)
+        return places
+
     def _moving_nodes(self) -> frozenset[str]:
         """Nodes to which something happens whatever the scenario is, or may."""
         seen_ns = observed_at_ns(self.snapshot, self.start_ns)
@@ -194,13 +208,13 @@ class PreparedCluster:
     @cached_property
     def _always(self) -> list[int]:
         """Pods to which something may happen whatever the scenario is."""
-        pods = self.snapshot.pods
-        places = [place for name in self._moving for place in self._on_node.get(name, ())]
-        for name, here in self._on_node.items():
-            if name and name not in self.nodes:
-                places += here
-        nowhere = self._on_node.get("", ())
-        places += [p for p in nowhere if pods[p].deletion_timestamp_ns is not None]
+        pods, places = self.snapshot.pods, list[int]()
+        found = set(self._node_names)
+        if others := (found - self.nodes.keys() - {""}) | (found & self._moving):
+            places += self._places_on(others)
+        if "" in found:
+            nowhere = self._places_on({""})
+            places += [p for p in nowhere if pods[p].deletion_timestamp_ns is not None]
         return places
 
     @cached_property

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.prediction.prepared import PreparedCluster
 from kubectl_evictplan.scenarios.actions.nodes import CreateNode
@@ -70,6 +71,26 @@ def test_most_nodes_are_bystanders_of_one_that_fails() -> None:
 
     assert len(relevant.nodes) + sum(relevant.bystanders.values()) == len(snapshot.nodes)
     assert sum(relevant.bystanders.values()) >= 10
+
+
+@pytest.mark.parametrize("names", [("worker-b1",), ("worker-a1", "worker-b2", "worker-c1")])
+def test_pods_that_take_part_are_the_same_with_an_index_or_without(
+    names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = load_files([str(CLUSTER)])
+    configuration = resolve_configuration(ControllerSettings("1.29", None, {}), whole.control_plane)
+    nowhere = Pod("zz", "terminating", deletion_timestamp_ns=whole.taken_at_ns)
+    snapshot = replace(whole, nodes=whole.nodes[:-1], pods=(*whole.pods, nowhere))
+    gone = whole.nodes[-1].name
+    scenario = Scenario(snapshot.taken_at_ns, (StopKubelet(at_ns=0, nodes=names),))
+
+    def taking_part(indexed_max: int) -> list[Pod]:
+        monkeypatch.setattr("kubectl_evictplan.prediction.prepared._INDEXED_MAX", indexed_max)
+        prepared = PreparedCluster(snapshot, configuration, snapshot.taken_at_ns)
+        return list(prepared.relevant(scenario, None).pods)
+
+    expected = [pod for pod in whole.pods if pod.node_name in (*names, gone)]
+    assert taking_part(0) == taking_part(100) == [*expected, nowhere]
 
 
 def test_a_node_that_joins_another_zone_counts_there(monkeypatch: pytest.MonkeyPatch) -> None:
