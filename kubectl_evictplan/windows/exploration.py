@@ -43,7 +43,7 @@ from kubectl_evictplan.windows.outcome import (
 from kubectl_evictplan.windows.outer_bounds import OuterBounds
 from kubectl_evictplan.windows.pieces import Piece
 from kubectl_evictplan.windows.pod_fates import PodFates
-from kubectl_evictplan.windows.pod_worlds import is_leaving_without_node
+from kubectl_evictplan.windows.pod_worlds import is_leaving_without_node, nodes_of_touched_pods
 from kubectl_evictplan.windows.spent_tokens import (
     may_hold_orphaned_entries,
     zones_without_token,
@@ -249,12 +249,9 @@ def _find_affected(
         affected.update(run.first.nodes, run.last.nodes, run.waits)
     names = {node.name for node in snapshot.nodes}
     affected.update(node.name for node in snapshot.nodes if no_execute_taints(node.taints))
-    touched = {key for event in scenario.events for key in event.pods}
-    affected.update(
-        pod.node_name
-        for pod in snapshot.pods
-        if pod.node_name and (pod.node_name not in names or pod.key in touched)
-    )
+    affected.update({pod.node_name for pod in snapshot.pods} - names)
+    affected.update(nodes_of_touched_pods(snapshot, scenario))
+    affected.discard("")
 
 
 def _worlds(
@@ -264,17 +261,15 @@ def _worlds(
     group = {name: {name} for name in affected}
     if any(map(is_leaving_without_node, snapshot.pods)):
         group[""] = {""}
-    node_of = {pod.key: pod.node_name for pod in snapshot.pods}
-    for event in scenario.events:
-        if event.pod is None or not event.pod.node_name:
-            continue
-        other = node_of.get(event.pod.key)
-        here = event.pod.node_name
+    created = [event.pod for event in scenario.events if event.pod and event.pod.node_name]
+    node_of = {pod.key: pod.node_name for pod in snapshot.pods} if created else {}
+    for pod in created:
+        other, here = node_of.get(pod.key), pod.node_name
         if other is not None and other != here and other in group and here in group:
             merged = group[other] | group[here]
             for name in merged:
                 group[name] = merged
-        node_of[event.pod.key] = here
+        node_of[pod.key] = here
     done: set[str] = set()
     for name in sorted(group):
         if name not in done:

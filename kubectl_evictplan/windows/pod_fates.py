@@ -30,7 +30,12 @@ from kubectl_evictplan.windows.node_runs import (
 from kubectl_evictplan.windows.outcome import Exploration
 from kubectl_evictplan.windows.outer_bounds import OuterBounds
 from kubectl_evictplan.windows.pieces import Piece
-from kubectl_evictplan.windows.pod_worlds import EventIndex, PodWorld, is_leaving_without_node
+from kubectl_evictplan.windows.pod_worlds import (
+    EventIndex,
+    PodWorld,
+    is_leaving_without_node,
+    nodes_of_touched_pods,
+)
 from kubectl_evictplan.windows.simple_fates import SimpleFates
 from kubectl_evictplan.windows.unknowns.of_pods import PodExit, PodTimings
 from kubectl_evictplan.windows.unknowns.services import HISTORIES_MAX, Choice, History, Services
@@ -81,9 +86,7 @@ class PodFates:
                 return None
             if event.kubelets_up is not False:
                 busy.update(event.touched_nodes)
-        touched = {key for event in self._scenario.events for key in event.pods}
-        busy.update(pod.node_name for pod in self._snapshot.pods if pod.key in touched)
-        return busy
+        return busy | nodes_of_touched_pods(self._snapshot, self._scenario)
 
     def explore(self, names: frozenset[str], runs: list[PieceRun], budget: Budget) -> None:
         """Find the windows of the taints of the nodes ``names`` and of all pods on them."""

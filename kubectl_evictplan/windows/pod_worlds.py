@@ -100,6 +100,12 @@ def pods_of(snapshot: ClusterSnapshot, scenario: Scenario) -> Iterator[Pod]:
     yield from (event.pod for event in scenario.events if event.pod is not None)
 
 
+def nodes_of_touched_pods(snapshot: ClusterSnapshot, scenario: Scenario) -> set[str]:
+    """Where the pods are that events name ("": on no node)."""
+    touched = {key for event in scenario.events for key in event.pods}
+    return {pod.node_name for pod in snapshot.pods if pod.key in touched} if touched else set()
+
+
 def is_leaving_without_node(pod: Pod) -> bool:
     """Whether the pod is on its way out and on no node: only garbage collection looks at it."""
     return not pod.node_name and pod.deletion_timestamp_ns is not None
