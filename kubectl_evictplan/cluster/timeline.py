@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum, StrEnum
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -361,7 +361,7 @@ class Told(Enum):
     UNTAINTED = "untainted"
 
 
-class QueueOperation(NamedTuple):
+class QueueOperation(msgspec.Struct, frozen=True, gc=False):
     """One thing that was told at ``at_ns`` (offset). ``status`` is a Ready status, None without one."""
 
     at_ns: int

@@ -12,7 +12,6 @@ from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from types import MappingProxyType
-from typing import NamedTuple
 
 import msgspec
 
@@ -98,15 +97,8 @@ class _Step(msgspec.Struct, frozen=True):
     taint: str
 
 
-class _About(NamedTuple):
-    """A follower, and the entries that the steps of its course have become."""
-
-    key: str
-    uid: str
-    node: str
-    told: list[int]
-
-
+# A follower's key and uid, and the entries that the steps of its course have become.
+_About = tuple[str, str, list[int]]
 _Course = tuple[_Step, ...]
 # Of each pod of a node its steps at one instant; the pod by its place among the node's pods.
 _Block = Sequence[tuple[int, _Step]]
@@ -142,9 +134,9 @@ class Followers:
         self._followed.add(name)
         keys = tuple([taint.key for taint in taints])
         causes = {key: self._state.taint_causes.get((name, key, NO_EXECUTE), ()) for key in keys}
-        abouts = [_About(pod.key, pod.uid, name, []) for pod in pods]
+        abouts: list[_About] = [(pod.key, pod.uid, []) for pod in pods]
         for delay_ns, block in self._blocks_of(pods, taints, keys):
-            tell = partial(self._tell, abouts, block, causes)
+            tell = partial(self._tell, name, abouts, block, causes)
             if delay_ns:
                 due_ns = self._state.now_ns + delay_ns
                 self._state.events.schedule(due_ns, Priority.EVICTION_TIMER, tell)
@@ -188,10 +180,12 @@ class Followers:
         events.run_until(_FOR_EVER_NS)
         return tuple(_steps(timeline, [taint.key for taint in taints]))
 
-    def _tell(self, abouts: Sequence[_About], block: _Block, causes: Mapping[str, Causes]) -> None:
+    def _tell(
+        self, node: str, abouts: Sequence[_About], block: _Block, causes: Mapping[str, Causes]
+    ) -> None:
         timeline, at_ns = self._state.timeline, self._state.offset_ns
         for place, step in block:
-            key, uid, node, told = abouts[place]
+            key, uid, told = abouts[place]
             because = causes[step.taint] if step.after is None else (told[step.after],)
             told.append(timeline.append(step.entry.of_another(at_ns, because, key, uid, node)))
 

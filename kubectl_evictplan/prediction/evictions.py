@@ -16,8 +16,9 @@ from kubectl_evictplan.cluster.timeline import (
     POD_GC,
     TAINT_EVICTION,
     Entry,
+    PodCreated,
     PodDeleted,
-    Timeline,
+    RunEntries,
 )
 from kubectl_evictplan.kube.budgets import RefusablePods
 from kubectl_evictplan.kube.durations import MILLISECOND_NS
@@ -266,7 +267,7 @@ def unexplored_nodes(shown: Mapping[EvictionKey, PossibleEviction]) -> set[str]:
 
 
 def with_nominal(
-    explored: Mapping[EvictionKey, PossibleEviction], nominal: Timeline, period_ns: int
+    explored: Mapping[EvictionKey, PossibleEviction], nominal: RunEntries, period_ns: int
 ) -> dict[EvictionKey, PossibleEviction]:
     """What was found over all runs, with the nominal run as the sample where it evicts as well.
 
@@ -274,10 +275,11 @@ def with_nominal(
     """
     found = dict(explored)
     ordinals: dict[tuple[str, str, str], int] = {}
-    replacements = nominal.replacements()
+    run = nominal.run
+    replacements = run.replacements() if nominal.places(PodCreated) else {}
     make_key = tuple.__new__  # of tens of thousands
-    for index, entry in enumerate(nominal.entries):
-        if not isinstance(entry, PodDeleted) or entry.uid in replacements:
+    for index, entry in zip(nominal.places(PodDeleted), nominal.of(PodDeleted), strict=True):
+        if entry.uid in replacements:
             continue
         name = (entry.pod, entry.uid, entry.controller)
         ordinal = ordinals[name] = ordinals.get(name, -1) + 1
@@ -293,7 +295,7 @@ def with_nominal(
                 break
         else:
             spans = _stretched(other, at_ns, period_ns)
-        found[key] = other.told_by((nominal, index), spans)
+        found[key] = other.told_by((run, index), spans)
     return found
 
 

@@ -162,12 +162,12 @@ def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -
         job_controller=job_controller_runs_in_the_end(configuration, scenario),
         elsewhere=jobs_managed_elsewhere(snapshot.workloads),
     )
-    shown = with_nominal(exploration.evictions, nominal, configuration.node_monitor_period_ns)
+    shown = with_nominal(exploration.evictions, run, configuration.node_monitor_period_ns)
     if drains is None and (left_out := unexplored_nodes(shown)):
         from kubectl_evictplan.windows.wide_bounds import bound_unexplored  # rarely needed
 
         bound_unexplored(exploration, left_out, alike.snapshot, scenario, configuration)
-        shown = with_nominal(exploration.evictions, nominal, configuration.node_monitor_period_ns)
+        shown = with_nominal(exploration.evictions, run, configuration.node_monitor_period_ns)
     alike.extend(exploration)
     every = _pods_ever(relevant, scenario) if snapshot.webhooks else {}
     refusable = pods_refusable(snapshot.webhooks, every)

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.timeline import QueueOperation, Told
 from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, TRUE, UNKNOWN
@@ -330,7 +331,7 @@ def _told_of_all(
             yield from together
         else:
             block = tuple(together)
-            yield from (each._replace(name=name) for name in names for each in block)
+            yield from (replace(each, name=name) for name in names for each in block)
 
 
 # -- who can change places in a replay ---------------------------------------------------------------

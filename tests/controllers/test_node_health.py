@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from builders import epoch_ns, make_node
 from kubectl_evictplan.cluster.kubelets import LeaseVersion
 from kubectl_evictplan.controllers.flags import resolve_configuration
@@ -49,7 +51,7 @@ def test_the_first_look_of_a_process_is_a_probe_whatever_the_lease_says() -> Non
 
 def test_a_renewed_lease_moves_the_probe_to_the_instant_of_the_look() -> None:
     health = look(10, remembered(5, lease(4)), lease(7)).health
-    assert health == remembered(10, lease(7))._replace(ready_transition_ns=epoch_ns(5))
+    assert health == replace(remembered(10, lease(7)), ready_transition_ns=epoch_ns(5))
 
 
 def test_a_lease_that_was_not_renewed_moves_nothing() -> None:

@@ -134,7 +134,7 @@ class NodeLifecycle:
             self._health.assume_steady(name)
             silent = not self._kubelets.is_up(name) or self._may_expire_while_up(name, ready)
             if node.ready_status != TRUE or silent or self._tainter.owns_taint(node):
-                self._health.catch_up(name, node, self._grid.before(now_ns))
+                self._health.catch_up(name, node, lambda: self._grid.before(now_ns))
                 self._attention.add(name)
         self._zone_states.load()
         for name, node in self._state.nodes.items():
@@ -170,11 +170,13 @@ class NodeLifecycle:
             return
         name = (new or old).name  # type: ignore[union-attr]
         if old is not None:
-            self._health.catch_up(name, old, self._queues.latest_tick_ns())
+            self._health.catch_up(name, old, self._queues.latest_tick_ns)
         # What a pass would see of the node, for replays of the queues.
         if new is None:
             self._queues.record(Told.NODE_GONE, name=name)
-        elif old is None or new.ready_status != old.ready_status:
+        elif old is None or (
+            old.conditions is not new.conditions and old.ready_status != new.ready_status
+        ):
             self._queues.record(Told.STATUS, name=name, status=new.ready_status)
         if new is None:
             self._by_timeout.node_deleted(name)
@@ -220,7 +222,7 @@ class NodeLifecycle:
         """Something about the node is about to change: the next tick looks at it."""
         node = self._state.nodes.get(name)
         if node is not None:
-            self._health.catch_up(name, node, self._queues.latest_tick_ns())
+            self._health.catch_up(name, node, self._queues.latest_tick_ns)
             self._attention.add(name)
             self._request_tick()
 
@@ -301,7 +303,7 @@ class NodeLifecycle:
     def _node_step(self, node: Node, now_ns: int) -> None:
         """One node of one tick; ``node`` is the copy taken at the tick's start."""
         name = node.name
-        self._health.catch_up(name, node, self._grid.before(now_ns))
+        self._health.catch_up(name, node, lambda: self._grid.before(now_ns))
         update = try_update_node_health(
             node,
             self._health.get(name),

@@ -10,8 +10,7 @@ period" as soon as it reaches it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
 
 import msgspec
 from msgspec.structs import replace
@@ -28,7 +27,7 @@ STATUS_UNKNOWN, STATUS_NEVER_UPDATED = "NodeStatusUnknown", "NodeStatusNeverUpda
 _CONDITIONS_WRITTEN = (READY, "MemoryPressure", "DiskPressure", "PIDPressure")
 
 
-class NodeHealth(NamedTuple):
+class NodeHealth(msgspec.Struct, frozen=True):
     """``nodeHealthData``: probe and transition instants, last seen Ready, last accepted Lease."""
 
     probe_ns: int
@@ -70,7 +69,7 @@ def try_update_node_health(
         if health is None:
             health = NodeHealth(created_ns, created_ns, None, None)
         else:
-            health = health._replace(ready=None)
+            health = replace(health, ready=None)
     else:
         observed = current
         grace_ns = configuration.node_monitor_grace_period_ns
@@ -78,7 +77,7 @@ def try_update_node_health(
     if lease is not None and (
         saved_lease is None or saved_lease.renew_time_ns < lease.renew_time_ns
     ):
-        health = health._replace(lease=lease, probe_ns=now_ns)
+        health = replace(health, lease=lease, probe_ns=now_ns)
     if now_ns < health.probe_ns + grace_ns:
         return HealthUpdate(health, grace_ns, observed, current)
     if configuration.lease_circuit_breaker and lease is not None and lease != health.lease:
@@ -160,9 +159,9 @@ class NodeHealthMap:
         """A warm start: only renewals have moved the node's entry."""
         self._steady.add(name)
 
-    def catch_up(self, name: str, node: Node, tick_ns: int | None) -> None:
-        """Write down a steady node's entry as the tick at ``tick_ns`` left it, before it changes."""
-        if name in self._steady and tick_ns is not None:
+    def catch_up(self, name: str, node: Node, find_tick_ns: Callable[[], int | None]) -> None:
+        """Write down a steady node's entry as that tick left it, before it changes."""
+        if name in self._steady and (tick_ns := find_tick_ns()) is not None:
             self._entries[name] = self.as_of(node, tick_ns)
             self._steady.discard(name)
 
@@ -207,6 +206,6 @@ class NodeHealthMap:
         self._earliest_probe_ns = now_ns
         for name in names:
             if name in self._entries:
-                self._entries[name] = self._entries[name]._replace(
-                    probe_ns=now_ns, ready_transition_ns=now_ns
+                self._entries[name] = replace(
+                    self._entries[name], probe_ns=now_ns, ready_transition_ns=now_ns
                 )

@@ -218,7 +218,7 @@ def _evicted_lots(kinds: Iterable[EvictedKind], created: Iterable[Pod]) -> Itera
     first: dict[str, EvictedKind] = {}
     for kind in kinds:
         other = first.setdefault(kind.key.pod, kind)
-        if kind.found.earliest_ns < other.found.earliest_ns:
+        if other is not kind and kind.found.earliest_ns < other.found.earliest_ns:
             first[kind.key.pod] = kind
     # Of two pods with one name the one that is evicted first counts.
     new = {(pod.key, pod.uid): pod for pod in created}

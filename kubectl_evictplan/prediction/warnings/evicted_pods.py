@@ -69,7 +69,9 @@ def _live(evicted: EvictedLot) -> bool:
 
 def _without_a_name(context: WarningContext) -> list[str]:
     """A StatefulSet's replacement has the same name."""
-    owned = context.evicted_by_owner.get("StatefulSet", ())
+    owned = context.evicted_by_owner.get("StatefulSet")
+    if not owned:
+        return []
     stuck = {kind.key.pod for kind in context.kinds if kind.stuck is Stuck.KUBELET_SILENT}
     return context.evicted_keys(evicted for evicted in owned if evicted.pod.key in stuck)
 
