@@ -121,6 +121,8 @@ def _running_during(
     instants_of: dict[str, list[int]] = {}
     for name, at_ns in changes:
         instants_of.setdefault(name, []).append(at_ns)
+    if not instants_of:
+        return
     cancelled: dict[str, list[int]] = {}
     for entry in context.entries(timeline.TimerCancelled):
         cancelled.setdefault(entry.pod, []).append(entry.at_ns)
