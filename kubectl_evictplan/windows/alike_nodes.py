@@ -56,7 +56,8 @@ class AlikeNodes:
     """Finds out which nodes of one snapshot are alike in a run of one scenario."""
 
     def __init__(self, snapshot: ClusterSnapshot, configuration: ControllerConfiguration) -> None:
-        self._snapshot = snapshot
+        # Who asks has no use for pods.
+        self._snapshot = replace(snapshot, pods=())
         self._configuration = configuration
         self._zones = ZoneMembership(configuration)
         self._nodes = {node.name: node for node in snapshot.nodes}

@@ -23,6 +23,7 @@ from kubectl_evictplan.kube.objects import NO_SCHEDULE, ClusterSnapshot
 from kubectl_evictplan.kube.taints import UNREACHABLE, no_execute_taints
 from kubectl_evictplan.kube.topology import zone_display_name
 from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.windows.alike_nodes import AlikeNodes
 from kubectl_evictplan.windows.budget import Budget, node_runs_max
 from kubectl_evictplan.windows.line_replays import Replays
 from kubectl_evictplan.windows.node_runs import (
@@ -71,13 +72,15 @@ def explore(
         scenario = replace(scenario, horizon_ns=horizon_ns + _BEYOND_HORIZON_NS)
     numbers = Counter(map(type, nominal.entries))
     entries = sum(number for kind, number in numbers.items() if not issubclass(kind, AboutPod))
-    plan = pieces(snapshot, scenario, configuration, node_runs_max(entries))
+    alike = AlikeNodes(snapshot, configuration)
+    plan = pieces(snapshot, scenario, configuration, node_runs_max(entries), alike)
     result.orphaned_entries = may_hold_orphaned_entries(snapshot, scenario, configuration)
     result.runs = 2 * len(plan)
     result.padding_ns = max(piece.left_out_ns for piece in plan)
     starts_ns = tuple(event.at_ns for event in scenario.events if event.manager_up)
     budget = Budget()
-    runs = _explored_lines(plan, snapshot, configuration, horizon_ns, budget, progress)
+    runner = NodeRunner(snapshot, configuration, alike)
+    runs = _explored_lines(plan, runner, snapshot, configuration, horizon_ns, budget, progress)
     ends = [(end, run.piece.left_out_ns) for run in runs for end in (run.first, run.last)]
     for node_run, padding_ns in ends:
         _note_zones(result, node_run, padding_ns, starts_ns)
@@ -115,6 +118,7 @@ def explore(
 
 def _explored_lines(
     plan: Sequence[Piece],
+    runner: NodeRunner,
     snapshot: ClusterSnapshot,
     configuration: ControllerConfiguration,
     horizon_ns: int,
@@ -123,7 +127,7 @@ def _explored_lines(
 ) -> list[PieceRun]:
     """Every piece with its node runs and the waits of all nodes, for about half of the budget, and what pods may do without."""
     without_token = zones_without_token(snapshot, plan[0].scenario.start_ns, configuration)
-    runner, of_lines = NodeRunner(snapshot, configuration), budget.part(2)
+    of_lines = budget.part(2)
     replays = Replays(of_lines, horizon_ns)
     runs, cut_short = list[PieceRun](), list[int]()
     for number, piece in enumerate(plan):

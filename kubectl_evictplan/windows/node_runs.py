@@ -231,7 +231,9 @@ _OF_ALL_ZONES = (Told.STARTED, Told.STOPPED, Told.MID_TICK)
 class NodeRunner:
     """Simulates node runs; each one only once."""
 
-    def __init__(self, snapshot: ClusterSnapshot, configuration: ControllerConfiguration) -> None:
+    def __init__(
+        self, snapshot: ClusterSnapshot, configuration: ControllerConfiguration, alike: AlikeNodes
+    ) -> None:
         self._snapshot = replace(snapshot, pods=())
         # How a waiting node stays in line is the business of the replays: no tick is needed for it.
         self._leaves_entries = configuration.profile.queue_mode == "SETREMOVE"
@@ -240,7 +242,7 @@ class NodeRunner:
         self._configuration = replace(
             configuration, profile=profile, taint_eviction_enabled=False, pod_gc_enabled=False
         )
-        self._alike = AlikeNodes(self._snapshot, configuration)
+        self._alike = alike
         # One for all runs in which a zone was told the same.
         self._lines: dict[Hashable, ZoneLine] = {}
         self._runs: dict[tuple[int, Timing], NodeRun] = {}

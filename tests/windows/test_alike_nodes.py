@@ -59,9 +59,10 @@ def test_a_run_with_one_node_of_each_kind_tells_what_the_run_with_all_of_them_te
     release: str,
 ) -> None:
     world = outage(1, release)
-    runner = NodeRunner(world.snapshot, world.configuration)
+    alike = AlikeNodes(world.snapshot, world.configuration)
+    runner = NodeRunner(world.snapshot, world.configuration, alike)
     shortened = 0
-    for piece in pieces(world.snapshot, world.scenario, world.configuration, 40)[::5]:
+    for piece in pieces(world.snapshot, world.scenario, world.configuration, 40, alike)[::5]:
         for last in (False, True):
             run = runner.run(piece, last=last)
             whole = runner._each_alone(run.scenario, run.timing)
@@ -76,9 +77,10 @@ def test_a_run_with_one_node_of_each_kind_tells_what_the_run_with_all_of_them_te
 
 def replays(world: World) -> list[tuple[str, bool, Any, tuple[int, ...]]]:
     """What every replay of every line tells: waits by groups, and when nodes are served."""
-    runner = NodeRunner(world.snapshot, world.configuration)
+    alike = AlikeNodes(world.snapshot, world.configuration)
+    runner = NodeRunner(world.snapshot, world.configuration, alike)
     found = []
-    for piece in pieces(world.snapshot, world.scenario, world.configuration, 40)[::5]:
+    for piece in pieces(world.snapshot, world.scenario, world.configuration, 40, alike)[::5]:
         run = runner.run(piece)
         for zone, line in sorted(run.lines.items()):
             groups = groups_of([line])

@@ -14,6 +14,7 @@ from kubectl_evictplan.engine.event_queue import Course, LoopGrid
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node
 from kubectl_evictplan.kube.topology import EXCLUDE_DISRUPTION
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
+from kubectl_evictplan.windows.alike_nodes import AlikeNodes
 from kubectl_evictplan.windows.pieces import Piece
 from kubectl_evictplan.windows.unknowns.of_node_runs import pieces
 
@@ -39,7 +40,8 @@ class Case:
         settings = ControllerSettings("1.29.6", phase_ns)
         configuration = resolve_configuration(settings, self.snapshot.control_plane)
         scenario = make_scenario(self.events, horizon=200)
-        return pieces(self.snapshot, scenario, configuration, runs_max)
+        alike = AlikeNodes(self.snapshot, configuration)
+        return pieces(self.snapshot, scenario, configuration, runs_max, alike)
 
 
 def stop(*names: str, at: float = 2, last: float | None = -1) -> ScenarioEvent:

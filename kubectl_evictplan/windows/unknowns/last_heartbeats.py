@@ -12,7 +12,6 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.kubelets import is_silent_at, observed_at_ns, renew_period_ns
-from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Lease
 from kubectl_evictplan.scenarios.actions.processes import StopKubelet
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
@@ -35,9 +34,9 @@ class LastHeartbeats(Unknown[Piece]):
     name = "last heartbeats"
     what = "when each kubelet renewed its Lease for the last time before it fell silent"
 
-    def __init__(self, snapshot: ClusterSnapshot, configuration: ControllerConfiguration) -> None:
+    def __init__(self, snapshot: ClusterSnapshot, alike: AlikeNodes) -> None:
         self._snapshot = snapshot
-        self._alike = AlikeNodes(snapshot, configuration)
+        self._alike = alike
         # By the scenario's identity.
         self._windows: dict[int, tuple[Scenario, HeartbeatWindows]] = {}
         self._kinds: dict[int, dict[str, Hashable]] = {}

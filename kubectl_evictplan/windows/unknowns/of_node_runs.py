@@ -10,6 +10,7 @@ from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMem
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node
 from kubectl_evictplan.scenarios.actions.nodes import DeleteNode
 from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.windows.alike_nodes import AlikeNodes
 from kubectl_evictplan.windows.pieces import Piece
 from kubectl_evictplan.windows.unknowns.last_heartbeats import LastHeartbeats
 from kubectl_evictplan.windows.unknowns.monitor_ticks import MonitorPhase, TickCost, TickMeetings
@@ -73,9 +74,10 @@ def pieces(
     scenario: Scenario,
     configuration: ControllerConfiguration,
     runs_max: int,
+    alike: AlikeNodes,
 ) -> list[Piece]:
     """Pieces that together stand for all node runs, for at most about ``runs_max`` of them (two for each piece)."""
-    heartbeats = LastHeartbeats(snapshot, configuration)
+    heartbeats = LastHeartbeats(snapshot, alike)
     meetings = TickMeetings(snapshot, configuration)
     returns = KubeletReturns(configuration)
     # Where ticks of a new process fall follows from its start and from what they cost.
