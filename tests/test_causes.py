@@ -75,7 +75,11 @@ def test_a_forced_deletion_is_the_end_of_the_object(prediction: Prediction) -> N
             assert (eviction.gone.earliest_seconds, eviction.gone.latest_seconds) == window
 
 
-def test_a_cancelled_timer_was_started_before(prediction: Prediction) -> None:
+@pytest.mark.parametrize(("seed", "down"), [(35, 0), (18, 1), (36, 1), (41, 1)])
+def test_a_cancelled_timer_was_started_before(seed: int, down: int) -> None:
+    world = draw_world(seed, actions=ACTIONS, short=True, down_at_start=bool(down))
+    prediction = predict(world.snapshot, world.scenario, world.configuration)
+    assert prediction.cancelled
     for timer in prediction.cancelled:
         started, cancelled = timer.started, timer.cancelled
         assert started.earliest_seconds is not None
