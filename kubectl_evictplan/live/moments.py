@@ -16,6 +16,7 @@ from kubectl_evictplan.kube.objects import Node
 from kubectl_evictplan.live.lists import Page, read_list
 from kubectl_evictplan.live.resources import NODES
 from kubectl_evictplan.live.transport import Transport
+from kubectl_evictplan.scenarios.names import listed
 
 _NAMES_MAX = 5
 
@@ -32,7 +33,7 @@ class Changes(NamedTuple):
         if self.unknown:
             return f"whether nodes came or went meanwhile is not known: {self.unknown}"
         parts = [
-            f"{_some(names)} {verb}"
+            f"{listed(names, _NAMES_MAX)} {verb}"
             for names, verb in ((self.came, "came"), (self.went, "went"))
             if names
         ]
@@ -75,8 +76,3 @@ def changes_since(transport: Transport, nodes: Iterable[Node], *, chunk_size: in
 
 def _names(nodes: set[tuple[str, str]]) -> tuple[str, ...]:
     return tuple(sorted(name for name, _ in nodes))
-
-
-def _some(names: tuple[str, ...]) -> str:
-    more = f" and {len(names) - _NAMES_MAX} more" if len(names) > _NAMES_MAX else ""
-    return f"{', '.join(names[:_NAMES_MAX])}{more}"

@@ -33,6 +33,7 @@ from kubectl_evictplan.report.run_words import (
     told,
 )
 from kubectl_evictplan.report.words import name
+from kubectl_evictplan.scenarios.names import listed
 
 _PHASES = {
     Phase.WAITING: "not begun",
@@ -133,9 +134,8 @@ def _what_now(state: RunState) -> Iterator[Phrase]:
     unknown = [number for number in sorted(doings) if doings[number].phase is Phase.UNKNOWN]
     if unknown:
         many = "s" * (len(unknown) != 1)
-        numbers = ", ".join(map(str, unknown[:_NUMBERS_MAX]))
-        more = f" and {len(unknown) - _NUMBERS_MAX} more" if len(unknown) > _NUMBERS_MAX else ""
-        yield Phrase(f"The outcome of operation{many} {numbers}{more} is unknown.", "loud")
+        numbers = listed([*map(str, unknown)], _NUMBERS_MAX)
+        yield Phrase(f"The outcome of operation{many} {numbers} is unknown.", "loud")
         yield Phrase("Going on looks first what became of that.")
     if state.begin.is_adopted and not state.rolling_back:
         yield from _of_nobody_known(state)
@@ -154,12 +154,8 @@ def _of_nobody_known(state: RunState) -> Iterator[Phrase]:
         if one.attempts and one.phase is Phase.DONE and not one.executed
     ]
     if unsure:
-        more = f" and {len(unsure) - _NUMBERS_MAX} more" if len(unsure) > _NUMBERS_MAX else ""
-        yield Phrase(
-            f"Done by this run or by another, nobody can tell: {', '.join(unsure[:_NUMBERS_MAX])}{more}."
-            " Taking back leaves that alone.",
-            "loud",
-        )
+        text = f"Done by this run or by another, nobody can tell: {listed(unsure, _NUMBERS_MAX)}."
+        yield Phrase(f"{text} Taking back leaves that alone.", "loud")
 
 
 def _concerned(state: RunState) -> list[Doing]:

@@ -70,9 +70,9 @@ def either(words: Sequence[str]) -> str:
     return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
-def listed(names: Sequence[str]) -> str:
-    """Return the names in one line, the first ten of many."""
-    text, rest = ", ".join(names[:_LISTED_MAX]), len(names) - _LISTED_MAX
+def listed(names: Sequence[str], most: int = _LISTED_MAX) -> str:
+    """Return the names in one line: the first ``most`` of them, and how many more there are."""
+    text, rest = ", ".join(names[:most]), len(names) - most
     return f"{text} and {rest} more" if rest > 0 else text
 
 
