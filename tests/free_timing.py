@@ -15,8 +15,10 @@ from unittest import mock
 
 import msgspec
 
+from kubectl_evictplan.controllers.node_lifecycle import rate_limited_timed_queue
 from kubectl_evictplan.controllers.node_lifecycle.rate_limited_timed_queue import (
     RateLimitedTimedQueue,
+    TimedQueue,
 )
 from kubectl_evictplan.engine.event_queue import LoopGrid
 from kubectl_evictplan.engine.timing import Timing
@@ -91,27 +93,52 @@ class FreeTiming(Timing, frozen=True, dict=True):
         return LoopGrid.of_course(tuple(steps), unbounded=warm)
 
 
+class _Walks:
+    """In which order each tick walks the nodes."""
+
+    def __init__(self, seed: str) -> None:
+        self._rng = random.Random(seed)
+        self._places: dict[tuple[int, str], str] = {}
+
+    def place(self, at_ns: int, name: str) -> str:
+        """Of a node in the tick of that instant, as text: the smaller the earlier."""
+        found = self._places.get((at_ns, name))
+        if found is None:
+            found = self._places[at_ns, name] = f"{self._rng.randrange(10**6):06}/{name}"
+        return found
+
+
 @contextmanager
 def every_tick_walks_anew(seed: str) -> Iterator[None]:
-    """Nodes that every tick puts in line stand there in another order after each of them."""
-    places: dict[tuple[int, str], float] = {}
-    rng, head = random.Random(seed), RateLimitedTimedQueue.head
+    """Nodes that one tick puts in line stand there in an order of that tick alone."""
+    walks, head = _Walks(seed), RateLimitedTimedQueue.head
 
-    def shuffled(queue: RateLimitedTimedQueue, latest_tick_ns: int) -> tuple[int, str] | None:
-        if len(queue._refreshed) > 1:
-            names = sorted(queue._refreshed)
-            place = {
-                name: places.setdefault((latest_tick_ns, name), rng.random()) for name in names
-            }
-            first = min(names, key=place.__getitem__)
-            queue._refreshed_names = [first]
-            return (
-                min(queue._entries.head(), (latest_tick_ns, first))
-                if queue._entries
-                else (latest_tick_ns, first)
-            )
-        queue._refreshed_names = sorted(queue._refreshed)
+    class WalkedQueue(TimedQueue):
+        """Entries of one instant come in the order in which that tick walks; each name begins with its place."""
+
+        def head(self) -> tuple[int, str]:
+            at_ns, placed, _ = self._entries[0]
+            return at_ns, placed.partition("/")[2]
+
+        def due(self) -> Iterator[tuple[int, str]]:
+            return ((at_ns, placed.partition("/")[2]) for at_ns, placed, _ in self._entries)
+
+        def push(self, at_ns: int, name: str) -> None:
+            super().push(at_ns, walks.place(at_ns, name))
+
+        def remove_first(self, name: str) -> bool:
+            placed = (each for _, each, _ in self._entries if each.partition("/")[2] == name)
+            first = next(placed, None)
+            return first is not None and super().remove_first(first)
+
+    def walked(queue: RateLimitedTimedQueue, latest_tick_ns: int) -> tuple[int, str] | None:
+        # Refreshed entries stand in line as the latest tick put them there.
+        names = sorted(queue._refreshed, key=lambda name: walks.place(latest_tick_ns, name))
+        queue._refreshed_names = names[:1]
         return head(queue, latest_tick_ns)
 
-    with mock.patch.object(RateLimitedTimedQueue, "head", shuffled):
+    with (
+        mock.patch.object(rate_limited_timed_queue, "TimedQueue", WalkedQueue),
+        mock.patch.object(RateLimitedTimedQueue, "head", walked),
+    ):
         yield
