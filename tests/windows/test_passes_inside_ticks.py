@@ -89,3 +89,22 @@ def test_whether_a_tick_comes_before_the_next_token_matters_where_one_may_just_b
         ),
     )
     assert (1_250_000_000 in instants) == matters
+
+
+def test_what_such_a_tick_meets_decides_which_pods_its_taint_finds() -> None:
+    # Up to the instant at which a person deletes the pod any tick may be the one that taints its node.
+    settings = ControllerSettings(kubernetes_version="1.35.0")
+    prediction = predict(
+        make_snapshot([make_node("n1", zone="a")], [make_pod("p", "n1", grace_seconds=0)]),
+        make_scenario(
+            [
+                make_event(8, "kubelet-stop", ("n1",), last_heartbeat=4),
+                make_event(57, "pod-delete", pods=("default/p",)),
+            ],
+            horizon=200,
+        ),
+        resolve_configuration(settings, ControlPlaneFlags()),
+    )
+    (eviction,) = prediction.evictions
+    (window,) = eviction.windows
+    assert (window.earliest_seconds, window.latest_seconds) == (54, pytest.approx(57, abs=0.001))

@@ -23,6 +23,7 @@ from kubectl_evictplan.cluster.kubelets import (
 )
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, TRUE
+from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
 from kubectl_evictplan.controllers.taint_eviction import Decision
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import READY, ClusterSnapshot, Lease, Pod, Taint
@@ -77,9 +78,42 @@ class TickMeetings:
         yield from _moments_of_a_young_process(self._snapshot, scenario, self.configuration)
         if id(scenario) not in self._countdowns:
             given = self._snapshot, scenario, self.configuration, self.period_ns + self.cost_max_ns
-            ends = dict.fromkeys(_ends_of_countdowns(*given))
+            ends = dict.fromkeys((*_ends_of_countdowns(*given), *self._moments_of_fates(scenario)))
             self._countdowns[id(scenario)] = scenario, ends
         yield from self._countdowns[id(scenario)][1]
+
+    def _moments_of_fates(self, scenario: Scenario) -> Iterator[Moment]:
+        """Where a tick itself may taint a node, and not a pass after it, the taint comes when the tick does: so what happens to pods meets ticks."""
+        if not self.configuration.taint_mode:
+            return
+        given, names = (self._snapshot, scenario), set[str]()
+        exchanged = exchanged_by_ticks(*given)
+        if self._all_may_be_down(scenario):
+            touched = (event.touched_nodes for event in scenario.events)
+            names = {node.name for node in self._snapshot.nodes}.union(*touched)
+        if names or exchanged:
+            from kubectl_evictplan.windows.unknowns import begin_instants  # rarely needed
+
+            found = begin_instants.taint_instants(*given, names, exchanged, self.configuration)
+            found -= {moment.at_ns for moment in _moments_of_events(scenario, self.configuration)}
+            yield from (Moment(at_ns, MomentKind.EVENT, "") for at_ns in sorted(found) if at_ns > 0)
+
+    def _all_may_be_down(self, scenario: Scenario) -> bool:
+        """Whether a tick may take out of line at its end whom it put there: then only a pass inside that tick taints them."""
+        configuration, snapshot = self.configuration, self._snapshot
+        if not configuration.profile.taint_on_current_condition:
+            return False
+        touched = {name for event in scenario.events for name in event.touched_nodes}
+        touched.update(self.renewing_too_slowly(scenario))
+        seen_ns = observed_at_ns(snapshot, scenario.start_ns)
+        zones = ZoneMembership(configuration)
+        return not snapshot.bystanders and not any(
+            node.name not in touched
+            and node.ready_status == TRUE
+            and not zones.is_excluded(node)
+            and is_up_at_start(node, snapshot.leases.get(node.name), seen_ns)
+            for node in snapshot.nodes
+        )
 
     def instants(self, scenario: Scenario) -> list[int]:
         """Offsets at which it matters on which side of them a tick comes."""
@@ -91,11 +125,9 @@ class TickMeetings:
 
     def begin_instants(self, scenario: Scenario) -> set[int]:
         """Offsets at which it matters to pods on which side of them a process begins."""
-        from kubectl_evictplan.windows.unknowns.begin_instants import (
-            begin_instants,  # rarely needed
-        )
+        from kubectl_evictplan.windows.unknowns import begin_instants  # rarely needed
 
-        return begin_instants(self._snapshot, scenario)
+        return begin_instants.begin_instants(self._snapshot, scenario)
 
     def fixed_phase_ns(self, scenario: Scenario) -> int | None:
         """The phase of the first tick where it is known."""
@@ -383,6 +415,23 @@ def _ends_of_countdowns(
             if delay_ns is not None and 0 < delay_ns <= step_max_ns:
                 ends_ns.add(at_ns + delay_ns)
         yield from (Moment(at_ns, MomentKind.TIMER, pod.node_name) for at_ns in sorted(ends_ns))
+
+
+def exchanged_by_ticks(snapshot: ClusterSnapshot, scenario: Scenario) -> set[str]:
+    """Nodes of which a tick may exchange the taint for another: they may be not ready in both ways, or have a taint that does not fit."""
+    created = [event.node for event in scenario.events if event.node is not None]
+    names = {
+        node.name
+        for node in (*snapshot.nodes, *created)
+        if node.ready_status == FALSE
+        or (node.ready_status != TRUE and any(map(is_lifecycle_no_execute, node.taints)))
+    }
+    for event in scenario.events:
+        if getattr(event, "status", TRUE) != TRUE or (
+            isinstance(event, AddTaint) and is_lifecycle_no_execute(event.taint)
+        ):
+            names.update(event.touched_nodes)
+    return names
 
 
 def _delay_ns(
