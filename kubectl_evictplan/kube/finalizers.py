@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from typing import NamedTuple
 
 from kubectl_evictplan.kube.objects import Pod, Workload
 
@@ -41,3 +42,14 @@ def lasting_finalizers(
     if job_controller and is_tracked_by_job_controller(pod, elsewhere):
         return tuple(name for name in pod.finalizers if name != JOB_TRACKING)
     return pod.finalizers
+
+
+class Finalizers(NamedTuple):
+    """Who takes finalizers from deleted pods in one cluster; without arguments nobody. ``job_controller``: it always runs."""
+
+    job_controller: bool = False
+    elsewhere: Jobs = ()
+
+    def lasting(self, pod: Pod) -> tuple[str, ...]:
+        """``lasting_finalizers`` of a pod."""
+        return lasting_finalizers(pod, job_controller=self.job_controller, elsewhere=self.elsewhere)

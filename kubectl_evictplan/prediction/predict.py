@@ -59,7 +59,12 @@ from kubectl_evictplan.prediction.pod_ends import EvictedKind, PodEnds
 from kubectl_evictplan.prediction.prepared import PreparedCluster
 from kubectl_evictplan.prediction.warnings.context import WarningContext
 from kubectl_evictplan.prediction.warnings.registry import find_warnings
-from kubectl_evictplan.scenarios.scenario import OutagePart, Scenario, ScenarioEvent
+from kubectl_evictplan.scenarios.scenario import (
+    HORIZON_DEFAULT_MAX_NS,
+    OutagePart,
+    Scenario,
+    ScenarioEvent,
+)
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
 from kubectl_evictplan.simulation.simulate import simulate
 from kubectl_evictplan.windows.exploration import explore
@@ -284,6 +289,8 @@ def _horizon(scenario: Scenario, nominal: Timeline, told: Iterable[float | None]
     if not nominal.complete:
         return Sourced(format_duration(nominal.end_ns - nominal.start_ns), "at most 24h")
     latest_ns = round(max((at for at in told if at is not None), default=0.0) * SECOND_NS)
+    if latest_ns >= HORIZON_DEFAULT_MAX_NS:
+        return Sourced(format_duration(HORIZON_DEFAULT_MAX_NS), "at most 24h")
     # To the millisecond above: nobody reads nanoseconds.
     end_ns = -(-max(nominal.end_ns - nominal.start_ns, latest_ns) // MILLISECOND_NS)
     return Sourced(format_duration(end_ns * MILLISECOND_NS), "until nothing more can happen")

@@ -30,7 +30,6 @@ from kubectl_evictplan.windows.drain_delays import (
     FIRST_REFUSED_NS,
     Range,
     plus,
-    pod_delays,
     takes,
     until_first_node,
 )
@@ -111,8 +110,11 @@ class DrainBounds:
             self._follow(process, plan.drains[process], turns)
         for key, row in self._rivals.rows():
             self.rows.setdefault(key, row)
-        # Deletions that may come at any time from an instant on.
+        # Deletions that may come at any time from an instant on; of those in ``open_ended`` that is all that can be said.
         self.unbounded = dict(self._rivals.unbounded())
+        self.open_ended = {
+            key for key in self.unbounded if self._rivals.may_wait_for_ever(key.pod, key.uid)
+        }
         # Where one process deletes a pod that another one has deleted, or what was made in its stead.
         self.again = self._rivals.again()
         # Nothing that is told of drains has to be drawn.
@@ -192,7 +194,7 @@ class DrainBounds:
                 continue
             if self._contests.is_refused(task.pod, turn):
                 continue
-            gone = pod_delays(task.pod, turn.options).gone
+            gone = turn.delays(task.pod).gone
             rival = Rival(turn.controller, earliest_ns, latest_ns, task.goes, gone)
             add = self._rivals.add_replacement if task.replacement else self._rivals.add
             add(task.pod, rival)

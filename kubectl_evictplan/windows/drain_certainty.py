@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubectl_evictplan.cluster.timeline import DrainEnd
-from kubectl_evictplan.kube.finalizers import lasting_finalizers
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS
 from kubectl_evictplan.windows.drain_covered import CoveredPods
@@ -80,7 +79,9 @@ class SureDrains:
                 self.evicted.add(EvictionKey(pod.key, pod.uid, turn.controller, 0))
         guests = [self._end_of(pod, turn) for pod in turn.guests]
         skipped = turn.options.skipped_after_ns is not None
-        gone = skipped or not any(lasting_finalizers(pod) for pod in (*turn.pods, *turn.guests))
+        gone = skipped or not any(
+            turn.finalizers.lasting(pod) for pod in (*turn.pods, *turn.guests)
+        )
         gone = gone and all(self._ends(one, turn) for one in turn.leaving)
         gone = gone and all(self._is_surely_met(one, turn) for one in turn.strangers)
         if None in ends or not gone or any(end is not DrainEnd.DRAINED for end in guests):
@@ -99,7 +100,9 @@ class SureDrains:
         """Whether kubectl is through some day with such a pod."""
         if stranger.budgets and not turn.options.disable_eviction:
             return False
-        ends = not lasting_finalizers(stranger.pod) or turn.options.skipped_after_ns is not None
+        ends = (
+            not turn.finalizers.lasting(stranger.pod) or turn.options.skipped_after_ns is not None
+        )
         return ends and self._end_of(stranger.pod, turn) is DrainEnd.DRAINED
 
     def _end_of(self, pod: Pod, turn: PlannedTurn) -> DrainEnd | None:

@@ -403,7 +403,8 @@ def _through_with(pod: Pod, turn: PlannedTurn) -> tuple[int, int | None]:
     """How long kubectl waits for an evicted pod; another process may have given it more time, or less."""
     graces = {options.grace_period_seconds for options in (turn.options, *turn.others)}
     found = [
-        pod_delays(pod, replace(turn.options, grace_period_seconds=grace)).known for grace in graces
+        pod_delays(pod, replace(turn.options, grace_period_seconds=grace), turn.finalizers).known
+        for grace in graces
     ]
     known = [one for one in found if one is not None]
     if len(known) < len(found):

@@ -18,7 +18,7 @@ from kubectl_evictplan.engine.drain_timing import (
 from kubectl_evictplan.kube.disruption import DELETION_TIMEOUT_NS
 from kubectl_evictplan.kube.drain_filters import DrainOptions
 from kubectl_evictplan.kube.durations import SECOND_NS
-from kubectl_evictplan.kube.finalizers import lasting_finalizers
+from kubectl_evictplan.kube.finalizers import Finalizers
 from kubectl_evictplan.kube.objects import Pod
 
 Range = tuple[int, int]
@@ -71,6 +71,9 @@ CAUGHT_UP_NS = takes(Latency.CATCH_UP, Latency.SYNC_BUDGET)[1]
 FORGOTTEN_NS = DELETION_TIMEOUT_NS + takes(Latency.SYNC_BUDGET)[1]
 
 
+_NOBODY = Finalizers()
+
+
 class PodDelays(NamedTuple):
     """From the deletion of a pod to the end of its object, and to when kubectl knows; None: nobody ends it."""
 
@@ -78,20 +81,25 @@ class PodDelays(NamedTuple):
     known: Range | None
 
 
-def pod_delays(pod: Pod, options: DrainOptions) -> PodDelays:
-    """Of a pod with a live kubelet."""
+def pod_delays(pod: Pod, options: DrainOptions, finalizers: Finalizers = _NOBODY) -> PodDelays:
+    """Of a pod with a live kubelet; ``finalizers``: who takes its own away."""
     asked = options.grace_period_seconds
     grace = ClusterState.effective_grace_seconds(pod, asked if asked >= 0 else None)
-    if pod.finalizers:
-        if options.skipped_after_ns is None:
-            return PodDelays(None, None)
+    lasting = finalizers.lasting(pod)
+    if pod.finalizers and options.skipped_after_ns is not None:
         # metadata.deletionTimestamp is the deletion, cut to the second, and the grace period.
         whole_ns = grace * SECOND_NS + options.skipped_after_ns
-        low_ns = whole_ns - SECOND_NS if lasting_finalizers(pod) else 0
+        low_ns = whole_ns - SECOND_NS if lasting else 0
         return PodDelays(None, polled((low_ns, whole_ns), takes(Latency.FIRST_POLL)))
+    if lasting:
+        return PodDelays(None, None)
     gone = AT_ONCE
     if grace:
         gone = plus((0, grace * SECOND_NS), takes(Latency.REPORT_EXIT))
+    if pod.finalizers:
+        # The Job controller takes its own away when the pod is deleted, or when it has ended.
+        first_ns, last_ns = takes(Latency.REMOVE_FINALIZER)
+        gone = max(gone[0], first_ns), gone[1] + last_ns
     return PodDelays(gone, polled(gone, takes(Latency.FIRST_POLL)))
 
 

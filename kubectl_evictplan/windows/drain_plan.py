@@ -15,12 +15,14 @@ from kubectl_evictplan.controllers.replication import REPLACED, STATEFUL_SET, ow
 from kubectl_evictplan.engine.drain_timing import Latency, range_ns
 from kubectl_evictplan.kube.drain_filters import Decision, DrainOptions, filter_pods
 from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.kube.finalizers import Finalizers
 from kubectl_evictplan.kube.objects import Node, Pod
 from kubectl_evictplan.kube.owners import terminating_namespaces
 from kubectl_evictplan.scenarios.actions.drain import Drain, drains_among
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.drain_parts import known_daemon_sets
 from kubectl_evictplan.windows.deleted_by_others import is_steady
+from kubectl_evictplan.windows.drain_delays import PodDelays, pod_delays
 from kubectl_evictplan.windows.drain_instants import NodeDrain
 from kubectl_evictplan.windows.drain_world import (
     DrainWorld,
@@ -76,6 +78,11 @@ class PlannedTurn(NamedTuple):
     calm_ns: int
     first_there: bool
     strangers: tuple[Stranger, ...]
+    finalizers: Finalizers
+
+    def delays(self, pod: Pod) -> PodDelays:
+        """How long a pod takes that kubectl has evicted there."""
+        return pod_delays(pod, self.options, self.finalizers)
 
     @property
     def everybody(self) -> tuple[Pod, ...]:
@@ -169,6 +176,7 @@ class DrainPlan:
             self._calm_ns(name),
             place == 0 and all(one is event or one.at_ns > begun_ns for one in others),
             strangers,
+            self._world.finalizers,
         )
 
     def _found(self, pods: Iterable[Pod], options: DrainOptions) -> tuple[bool, tuple[Pod, ...]]:
@@ -188,9 +196,10 @@ class DrainPlan:
     def _end_ns(self, pod: Pod) -> int | None:
         """When the object of a terminating pod is gone, at the latest."""
         left_ns = (pod.deletion_timestamp_ns or 0) - self._scenario.start_ns
-        if pod.finalizers or left_ns < -OVERDUE_NS:
+        if self._world.finalizers.lasting(pod) or left_ns < -OVERDUE_NS:
             return None
-        return max(left_ns, 0) + range_ns(Latency.REPORT_EXIT)[1]
+        removed_ns = range_ns(Latency.REMOVE_FINALIZER)[1] if pod.finalizers else 0
+        return max(left_ns, 0) + range_ns(Latency.REPORT_EXIT)[1] + removed_ns
 
     def _calm_ns(self, name: str) -> int:
         """Until when nobody but kubectl does anything to the node or its pods."""

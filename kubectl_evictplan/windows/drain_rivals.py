@@ -44,6 +44,8 @@ class Rivals:
         # By name: whoever evicts the pod may, of a StatefulSet, meet its replacement.
         self._of_name: dict[str, list[Rival]] = {}
         self._known = True
+        # By (pod, uid): those of nodes of which nothing else is known.
+        self._lost: set[tuple[str, str]] = set()
 
     def add(self, pod: Pod, rival: Rival) -> None:
         """A pod that is there at the start."""
@@ -58,6 +60,7 @@ class Rivals:
         """Of a node nothing is known but that kubectl does not come to it, and to these pods, before."""
         self._known = False
         for pod in pods:
+            self._lost.add((pod.key, pod.uid))
             self.add(pod, Rival(controller, earliest_ns, None, goes=False, gone=None))
 
     def rows(self) -> Iterator[tuple[EvictionKey, RowBounds]]:
@@ -86,6 +89,10 @@ class Rivals:
                     if span[0] <= span[1]:
                         gone = _gone(span, rivals)
                         yield key, RowBounds(pod.node_name, (span,), False, gone, False)
+
+    def may_wait_for_ever(self, pod: str, uid: str) -> bool:
+        """Whether a pod that has no latest instant is known to have none: whoever asks for it may be refused again and again."""
+        return (pod, uid) in self._of_pod and (pod, uid) not in self._lost
 
     def again(self) -> dict[tuple[str, str, str], Span]:
         """By (pod, uid, controller), where the controller deletes it more often than once; uid "": whoever was made in its stead."""

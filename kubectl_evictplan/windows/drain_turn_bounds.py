@@ -8,9 +8,7 @@ from typing import NamedTuple
 
 from kubectl_evictplan.cluster.timeline import DrainEnd
 from kubectl_evictplan.engine.drain_timing import Latency
-from kubectl_evictplan.kube.drain_filters import DrainOptions
 from kubectl_evictplan.kube.durations import SECOND_NS
-from kubectl_evictplan.kube.finalizers import lasting_finalizers
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.windows.drain_accounts import Account, Accounts
 from kubectl_evictplan.windows.drain_allowance import NthEviction, evictions_in_turn, gives_up
@@ -25,7 +23,6 @@ from kubectl_evictplan.windows.drain_delays import (
     UNASKED,
     Range,
     plus,
-    pod_delays,
     polled,
     takes,
 )
@@ -141,6 +138,7 @@ class _Evicting:
         if self._turn.strangers:
             self._passings.append(None)
         exact = not asking and not self._turn.guests
+        exact = exact and not any(pod.finalizers for pod in self._turn.pods)
         return TurnFates(
             self._pods,
             self._together,
@@ -153,9 +151,9 @@ class _Evicting:
     def _let_go(self, pod: Pod, *, exact: bool) -> None:
         evicted = _unasked(pod, self._covered)
         exact = exact and evicted == _AT_ONCE_EVICTED
-        delays = pod_delays(pod, self._options)
+        delays = self._turn.delays(pod)
         self._pods.append(PodFate(pod, (evicted,), certain=True, gone=delays.gone, exact=exact))
-        self._passings.append(_passing(pod, evicted, self._options))
+        self._passings.append(_passing(pod, evicted, self._turn))
 
     def _fail(self, pod: Pod, budgets: tuple[str, ...]) -> None:
         """More than one budget: an error, which kubectl does not repeat."""
@@ -170,7 +168,7 @@ class _Evicting:
         passing = None
         refused = self._covered.is_in_terminating_namespace(pod)
         if not refused and not self._covered.covering(pod):
-            passing = _passing(pod, _PERHAPS_CHANGED, self._options)
+            passing = _passing(pod, _PERHAPS_CHANGED, self._turn)
         if passing is None:
             self._passings.append(None)
         else:
@@ -224,7 +222,7 @@ class _Evicting:
         wait = _wait(found, every=every, certain=certain, up=up)
         names = self._covered.names([place])
         for pod in pods:
-            gone = pod_delays(pod, self._options).gone
+            gone = self._turn.delays(pod).gone
             self._pods.append(PodFate(pod, spans, certain, gone, wait=wait, budgets=names))
         self._together.append((tuple(pods), [one.within for one in found]))
         self._passings += self._passings_of(pods, found, certain=certain, up=up)
@@ -235,10 +233,10 @@ class _Evicting:
         if found:
             first, last = found[0].within, found[-1].within
             for pod in pods:
-                yield _passing(pod, (first[0], last[1]), self._options)
+                yield _passing(pod, (first[0], last[1]), self._turn)
             # Whoever is the last is evicted no sooner than that.
             if len(found) == len(pods):
-                ends = [_passing(pod, last, self._options) for pod in pods]
+                ends = [_passing(pod, last, self._turn) for pod in pods]
                 known = [one for one in ends if one is not None]
                 if known and certain:
                     yield min(known, key=lambda one: one.until)
@@ -277,12 +275,10 @@ def _wait(
     return Wait(ARRIVAL[0], until, frozenset(ends), certain=sure, by_ns=FIRST_REFUSED_NS)
 
 
-def _passing(pod: Pod, evicted: Range, options: DrainOptions) -> Passing | None:
+def _passing(pod: Pod, evicted: Range, turn: PlannedTurn) -> Passing | None:
     """How long kubectl has to do with a pod that is evicted then; None: nobody knows."""
-    known, timeout_ns = pod_delays(pod, options).known, options.timeout_ns
+    known, timeout_ns = turn.delays(pod).known, turn.options.timeout_ns
     if known is None:
-        if not lasting_finalizers(pod):
-            return None
         if timeout_ns:
             return Passing((timeout_ns, timeout_ns), frozenset((DrainEnd.TIMEOUT,)))
         return Passing(AT_ONCE, FOR_EVER)
@@ -333,7 +329,7 @@ def _deleted(turn: PlannedTurn) -> TurnFates:
     at = AT_ONCE
     for pod in turn.pods:
         at = plus(at, takes(Latency.NEXT_DELETE))
-        gone = pod_delays(pod, turn.options).gone
+        gone = turn.delays(pod).gone
         fates.append(PodFate(pod, (at,), certain=True, gone=gone, exact=True))
     if not fates:
         return TurnFates([], [], {}, _NOTHING_TO_DO, whole=True, exact=True)
@@ -358,7 +354,7 @@ def _some_at_a_time(turn: PlannedTurn, accounts: Accounts) -> TurnFates:
         for pod in (*turn.pods, *turn.guests)
         if covered.asked_about(pod) or covered.is_in_terminating_namespace(pod)
     ]
-    ways = [_passing(pod, _unasked(pod, covered), turn.options) for pod in turn.pods]
+    ways = [_passing(pod, _unasked(pod, covered), turn) for pod in turn.pods]
     known = [one for one in ways if one is not None and one.reasons == _DRAINED]
     if asks or turn.guests or turn.leaving or turn.strangers or len(known) < len(ways):
         return NOT_PROVEN
@@ -375,7 +371,7 @@ def _some_at_a_time(turn: PlannedTurn, accounts: Accounts) -> TurnFates:
     for place, pod in enumerate(turn.pods):
         unasked = _unasked(pod, covered)
         span = plus((begin[0][place], begin[1][place]), unasked)
-        gone = pod_delays(pod, turn.options).gone
+        gone = turn.delays(pod).gone
         exact = unasked == _AT_ONCE_EVICTED
         fates.append(PodFate(pod, (span,), certain=True, gone=gone, exact=exact))
     return TurnFates(fates, [], {}, Passing(until, _DRAINED), whole=True, exact=True)

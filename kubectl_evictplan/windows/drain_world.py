@@ -23,6 +23,7 @@ from kubectl_evictplan.controllers.replication import (
     owner_key,
 )
 from kubectl_evictplan.kube.budgets import BudgetIndex
+from kubectl_evictplan.kube.finalizers import Finalizers, jobs_managed_elsewhere
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod, PodDisruptionBudget, Workload
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
@@ -66,6 +67,7 @@ class DrainWorld(NamedTuple):
     strangers: tuple[Stranger, ...] = ()
     # Of owners that others stand for, whose pods somebody else deletes: what they make may land on a drained node too.
     unplayed: tuple[Stranger, ...] = ()
+    finalizers: Finalizers = Finalizers()
 
 
 def drain_world(
@@ -121,6 +123,10 @@ def drain_world(
         budgets_listed=_BUDGET in snapshot.kinds_seen or bool(snapshot.budgets),
         strangers=tuple(_counting_budgets(of_unknown_owners(snapshot), snapshot)),
         unplayed=tuple(_counting_budgets(_unplayed(snapshot, drained, deleted, keys), snapshot)),
+        finalizers=Finalizers(
+            configuration.job_enabled and all(e.manager_up is None for e in scenario.events),
+            jobs_managed_elsewhere(snapshot.workloads),
+        ),
     )
 
 

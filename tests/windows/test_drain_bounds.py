@@ -20,11 +20,18 @@ from msgspec.structs import replace
 
 from builders import epoch_ns, make_event, ns
 from kubectl_evictplan.cluster.timeline import EVICTION_API, DrainEnd, NodeDrainEnded
+from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.controllers.replication import missing_pods
-from kubectl_evictplan.kube.objects import ClusterSnapshot, OwnerReference, Workload
-from kubectl_evictplan.prediction.document import CERTAIN, Prediction
+from kubectl_evictplan.kube.finalizers import JOB_TRACKING
+from kubectl_evictplan.kube.objects import (
+    ClusterSnapshot,
+    ControlPlaneFlags,
+    OwnerReference,
+    Workload,
+)
+from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE, Prediction, Sourced
 from kubectl_evictplan.prediction.predict import predict
-from kubectl_evictplan.scenarios.scenario import ScenarioEvent
+from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
 from kubectl_evictplan.simulation.simulate import simulate
 from kubectl_evictplan.windows.drain_allowance import Allowance, evictions_in_turn
 from kubectl_evictplan.windows.drain_bounds import DrainBounds
@@ -35,6 +42,7 @@ FREE = App("free", ["a1", "a1", "b1"])
 # Of its three pods one may be away.
 WEB = App("web", ["a1", "a1", "b1"], most=1)
 DRAINED = frozenset((DrainEnd.DRAINED,))
+BUDGET = "PodDisruptionBudget"
 
 
 def row(bounds: DrainBounds, pod: str) -> RowBounds:
@@ -252,14 +260,46 @@ def test_coverage_counts_sums_as_exact_and_what_budgets_decide_as_outer_bounds(
 
 
 def test_coverage_counts_what_only_runs_tell_as_explored_and_nothing_of_it_is_certain() -> None:
-    snapshot, never = drained_cluster(WEB), (ns(3), None)
-    prediction = predict(snapshot, drains(drain("a1")), CONFIGURATION, assume_ready=never)
+    deleted = make_event(1.1, "pod-delete", pods="default/web-2")
+    prediction = predicted(drained_cluster(WEB), drain("a1"), deleted)
     assert counted(prediction)[2] == len(prediction.evictions)
     assert CERTAIN not in {one.certainty for one in prediction.evictions}
     assert {one.exit_code for one in prediction.drains} == {None}
     coverage = prediction.inputs.coverage
     assert coverage is not None
     assert coverage.explored_nodes == ("a1",)
+
+
+def test_who_may_wait_for_ever_may_go_at_any_time_from_an_instant_on() -> None:
+    snapshot, never = drained_cluster(WEB), (ns(3), None)
+    unread = replace(snapshot, kinds_seen=tuple(k for k in snapshot.kinds_seen if k != BUDGET))
+    for found, ready in ((snapshot, never), (replace(unread, budgets=()), READY)):
+        prediction = predict(found, drains(drain("a1")), CONFIGURATION, assume_ready=ready)
+        assert counted(prediction) == (0, 2, 0)
+        assert {one.certainty for one in prediction.evictions} == {POSSIBLE}
+        assert {one.latest_seconds for one in prediction.evictions} == {86_400.0}
+        assert prediction.inputs.horizon == Sourced("24h0m0s", "at most 24h")
+
+
+# -- Jobs ------------------------------------------------------------------------------------------------
+
+
+def test_a_pod_of_a_job_is_gone_when_the_job_controller_has_taken_its_finalizer() -> None:
+    snapshot = drained_cluster(App("sums", ["a1", "b1"], "Job", grace=10))
+    tracked = tuple(replace(pod, finalizers=(JOB_TRACKING,)) for pod in snapshot.pods)
+    held = replace(snapshot, pods=tracked)
+    [free], [turn] = (proven(one, drain("a1")).turns.values() for one in (snapshot, held))
+    assert free.end is not None and free.end.latest_ns is not None and turn.end is not None
+    assert turn.reasons == DRAINED
+    assert 0 < (turn.end.latest_ns or 0) - free.end.latest_ns <= ns(2.3)
+    # Nobody takes it where the controller does not run, or another one manages the Job.
+    settings = ControllerSettings("1.37.0", flags={"controllers": "*,-job-controller"})
+    alone = resolve_configuration(settings, ControlPlaneFlags())
+    [report] = predict(held, drains(drain("a1")), alone, assume_ready=READY).drains
+    assert (report.end_reason, report.exit_code) == ("never", None)
+    elsewhere = tuple(replace(one, managed_elsewhere=True) for one in held.workloads)
+    bounds = proven(replace(held, workloads=elsewhere), drain("a1"))
+    assert bounds.exit_codes == {0: frozenset({None})}
 
 
 def test_a_pod_that_kubectl_passes_over_is_as_certain_to_go_as_without_it() -> None:
