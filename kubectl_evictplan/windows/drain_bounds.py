@@ -22,6 +22,7 @@ from kubectl_evictplan.kube.disruption import EvictionRules
 from kubectl_evictplan.scenarios.actions.drain import Drain
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario
 from kubectl_evictplan.windows.drain_accounts import Accounts
+from kubectl_evictplan.windows.drain_before import deleted_before
 from kubectl_evictplan.windows.drain_certainty import SureDrains
 from kubectl_evictplan.windows.drain_contests import Contest, Contests, Priced
 from kubectl_evictplan.windows.drain_covered import CoveredPods
@@ -78,6 +79,22 @@ class DrainBounds:
         rooms: Rooms,
         rules: EvictionRules,
     ) -> None:
+        self._prove(DrainPlan(world, scenario), world, ready, rooms, rules)
+        # What one process has deleted another one does not find, or finds terminating.
+        if len(self.plan.processes) > 1 and (
+            found := deleted_before(self.plan, self.rows, self._begins)
+        ):
+            plan = self.plan.with_turns(found)
+            self._prove(plan, world, ready, rooms, rules)
+
+    def _prove(
+        self,
+        plan: DrainPlan,
+        world: DrainWorld,
+        ready: ReadyTimes,
+        rooms: Rooms,
+        rules: EvictionRules,
+    ) -> None:
         self.rows: dict[EvictionKey, RowBounds] = {}
         self.turns: dict[NodeDrain, TurnBounds] = {}
         # Nodes to which kubectl never comes, because it is never through with one before.
@@ -90,7 +107,7 @@ class DrainBounds:
         self.held_until_ns: dict[tuple[str, str], int] = {}
         # Pods that are surely let go as soon as kubectl asks.
         self._never_wait: set[tuple[str, str]] = set()
-        self.plan = plan = DrainPlan(world, scenario)
+        self.plan = plan
         self.left_alone = plan.left_alone()
         self._calm_ns = plan.calm_ns
         covered = CoveredPods(world, plan, ready, rules)
@@ -99,8 +116,8 @@ class DrainBounds:
         progress = Progress(covered, recoveries, plan)
         self.covered = covered
         self._accounts = Accounts(covered, recoveries, rules)
-        begins = dict(self._earliest_begins(plan, Contests(covered, progress)))
-        firsts = FirstRequests(covered, progress, begins, rules)
+        self._begins = dict(self._earliest_begins(plan, Contests(covered, progress)))
+        firsts = FirstRequests(covered, progress, self._begins, rules)
         self._contests = Contests(covered, progress, firsts)
         deleted = world.deleted.among(plan.ever_there)
         self.landings = landings(plan, self._contests, deleted)

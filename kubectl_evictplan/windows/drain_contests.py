@@ -18,6 +18,7 @@ from kubectl_evictplan.cluster.timeline import DrainEnd
 from kubectl_evictplan.engine.drain_timing import Latency
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import Pod
+from kubectl_evictplan.windows.drain_allowance import Allowance, gives_up
 from kubectl_evictplan.windows.drain_covered import CoveredPods
 from kubectl_evictplan.windows.drain_delays import (
     ARRIVAL,
@@ -26,11 +27,13 @@ from kubectl_evictplan.windows.drain_delays import (
     REFUSED,
     RETRY,
     UNASKED,
+    Range,
     plus,
     pod_delays,
     takes,
 )
 from kubectl_evictplan.windows.drain_firsts import FirstRequests
+from kubectl_evictplan.windows.drain_instants import NodeDrain
 from kubectl_evictplan.windows.drain_plan import Leaving, PlannedTurn
 from kubectl_evictplan.windows.drain_progress import Progress
 from kubectl_evictplan.windows.drain_turn_bounds import FOR_EVER, TIMEOUT_MIN_NS
@@ -67,8 +70,10 @@ class Contest(NamedTuple):
     """``until_ns`` None: perhaps never, and without what the budgets in ``places`` cost, each by the most that all evictions of others do.
 
     ``failing``: pods under several budgets; ``held``: those that no budget ever lets go. ``one_by_one``: more than one of its budgets may cost it time.
+    ``settles_ns``: so long after kubectl's latest begin with the node they are settled (``Progress.settled_ns``).
     """
 
+    drain: NodeDrain
     tasks: Sequence[Task]
     failing: Sequence[Pod]
     held: Sequence[Pod]
@@ -77,6 +82,7 @@ class Contest(NamedTuple):
     places: frozenset[int]
     one_by_one: bool
     reasons: frozenset[DrainEnd | None]
+    settles_ns: int = 0
 
 
 class Priced(NamedTuple):
@@ -101,30 +107,30 @@ class Contests:
         """``late_ns``: when kubectl begins with the node at the latest, but for what budgets cost it ``before``."""
         if late_ns is None:
             return Priced(None, [None] * len(contest.tasks), None)
-        all_ns = self._dearest_ns([*before, contest])
+        all_ns, before_ns = self._dearest_ns([*before, contest]), self._dearest_ns(before)
         latest = [
             None
             if one.latest_ns is None
             else late_ns
             + one.latest_ns
-            + (all_ns if contest.one_by_one else self._dearest_ns(before, one.place))
+            + (all_ns if contest.one_by_one else self._dearest_ns(before, contest, one.place))
             for one in contest.tasks
         ]
         end_ns = None if contest.until_ns is None else late_ns + contest.until_ns + all_ns
-        return Priced(late_ns + self._dearest_ns(before), latest, end_ns)
+        return Priced(late_ns + before_ns, latest, end_ns)
 
-    def _once_ns(self, place: int) -> int:
-        """What all that others do to a budget costs one process at most."""
-        asking = self._progress.asking(place)
-        assert asking is not None, "only budgets that open again have a price"
-        return asking.once_ns
-
-    def _dearest_ns(self, contests: Sequence[Contest], besides: int | None = None) -> int:
-        """What others cost a process on all these nodes, and at the budget ``besides`` of a pod of the next."""
-        prices = {place: self._once_ns(place) for one in contests for place in one.places}
-        own_ns = 0
-        if besides is not None:
-            own_ns = self._once_ns(besides)
+    def _dearest_ns(
+        self, contests: Sequence[Contest], last: Contest | None = None, besides: int | None = None
+    ) -> int:
+        """What others cost a process on all these nodes, and at the budget ``besides`` of a pod of the ``last``."""
+        own_ns = max((one.settles_ns for one in contests), default=0)
+        if not contests and besides is None:
+            return 0
+        drain = (last or contests[-1]).drain
+        once_ns = self._progress.once_ns
+        prices = {place: once_ns(place, drain) for one in contests for place in one.places}
+        if last is not None and besides is not None:
+            own_ns = max(own_ns, last.settles_ns) + once_ns(besides, drain)
             prices.pop(besides, None)
         if any(one.one_by_one for one in contests):
             return own_ns + sum(prices.values())
@@ -145,7 +151,7 @@ class Contests:
         one_by_one = bool(turn.options.parallel) and not turn.options.disable_eviction
         if turn.refused:
             refused = frozenset((DrainEnd.REFUSED,))
-            return Contest((), (), (), 0, 0, frozenset(), one_by_one, refused)
+            return Contest(turn.drain, (), (), (), 0, 0, frozenset(), one_by_one, refused)
         refusable = any(self._covered.is_refusable(pod, turn) for pod in turn.everybody)
         tasks = list(self._tasks(turn, begun_ns, refusable=refusable))
         if by_ns is not None and not one_by_one:
@@ -174,7 +180,9 @@ class Contests:
             reasons.add(DrainEnd.ERROR)
         if latest_ns is None:
             reasons.add(None)
+        settled_ns = max(map(self._progress.settled_ns, places), default=0)
         found = Contest(
+            turn.drain,
             tasks,
             failing,
             held,
@@ -183,9 +191,10 @@ class Contests:
             frozenset() if latest_ns is None else places,
             one_by_one,
             frozenset(reasons),
+            max(settled_ns - (by_ns or 0), 0),
         )
         if turn.options.timeout_ns:
-            return self._in_time(found, turn)
+            return self._in_time(found, turn, max(settled_ns - begun_ns, 0))
         return found._replace(until_ns=None, reasons=FOR_EVER) if held else found
 
     def _is_held(self, pod: Pod, turn: PlannedTurn) -> bool:
@@ -196,44 +205,85 @@ class Contests:
         one_way = one_way and not self._may_be_refused_unseen(pod, turn)
         return one_way and self._progress.is_closed(places[0])
 
-    def _in_time(self, found: Contest, turn: PlannedTurn) -> Contest:
-        """With ``--timeout``: kubectl gives up at a try, or waits no longer."""
+    def _in_time(self, found: Contest, turn: PlannedTurn, settled_ns: int) -> Contest:
+        """With ``--timeout``: kubectl gives up at a try, or waits no longer. ``settled_ns``: after its begin budgets are settled."""
         timeout_ns = turn.options.timeout_ns
         until_ns = found.until_ns
-        in_time = until_ns is not None and until_ns + self._dearest_ns([found]) < timeout_ns
+        prices_ns = settled_ns + self._dearest_ns([found._replace(settles_ns=0)])
+        in_time = until_ns is not None and until_ns + prices_ns < timeout_ns
         if in_time and not found.held:
             return found
-        asked_ns = timeout_ns + _HELD_UP_NS + GRANTED[1] + self._client_retries_ns(turn)
-        held_up_ns = max((one.held_up_ns for one in found.tasks), default=0)
-        begun_ns = 0
         if turn.options.disable_eviction and turn.strangers:
             # How many it deletes before it begins to wait is not known.
             return found._replace(reasons=found.reasons | {DrainEnd.TIMEOUT})
-        if turn.options.disable_eviction:
-            # It deletes all pods, and only then begins to wait.
-            begun_ns = (1 + len(found.tasks)) * takes(Latency.NEXT_DELETE)[1]
         tasks = [
-            one if in_time or self._is_at_once(one, found, turn) else _asked_until(one, asked_ns)
+            one
+            if in_time or self._is_at_once(one, found, turn)
+            else _asked_until(one, self._asked_until_ns(one.pod, turn))
             for one in found.tasks
         ]
         reasons = found.reasons - {None}
         if reasons != {DrainEnd.ERROR} or found.one_by_one:
             # Who fails the node may not be asked in time.
             reasons |= {DrainEnd.TIMEOUT}
+        earliest_ns = min(found.earliest_ns, timeout_ns)
         if found.held:
             reasons -= {DrainEnd.DRAINED}
+            given_up = [self._given_up(pod, found, turn)[0] for pod in found.held]
+            earliest_ns = max(found.earliest_ns, *given_up)
         return found._replace(
             tasks=tasks,
-            earliest_ns=timeout_ns if found.held else min(found.earliest_ns, timeout_ns),
-            until_ns=begun_ns + asked_ns + held_up_ns + RETRY[1] + REFUSED[1],
+            earliest_ns=earliest_ns,
+            until_ns=self._over_by_ns(found, tasks, turn),
             places=found.places if in_time else frozenset(),
+            settles_ns=found.settles_ns if in_time else 0,
             reasons=reasons,
         )
 
-    def _client_retries_ns(self, turn: PlannedTurn) -> int:
-        """How long after the time is up client-go may still ask, because it began before."""
-        places = {place for pod in turn.everybody for place in self.asked_of(pod, turn)}
-        return max(map(self._covered.client_retries_ns, places), default=0)
+    def _over_by_ns(self, found: Contest, tasks: Sequence[Task], turn: PlannedTurn) -> int:
+        """By when kubectl is through with a node, whatever it waits for then."""
+        timeout_ns = turn.options.timeout_ns
+        if turn.options.disable_eviction:
+            # It deletes all pods, and only then begins to wait.
+            begun_ns = (1 + len(tasks)) * takes(Latency.NEXT_DELETE)[1]
+            return begun_ns + timeout_ns + takes(Latency.FIRST_POLL)[1]
+        asked_for = [one for one in tasks if not self._is_at_once(one, found, turn)]
+        ends = [
+            self._asked_until_ns(one.pod, turn) + one.held_up_ns + RETRY[1] + REFUSED[1]
+            for one in asked_for
+        ]
+        ends += [self._given_up(pod, found, turn)[1] for pod in found.held]
+        if found.one_by_one or turn.strangers:
+            ends.append(timeout_ns + _HELD_UP_NS + GRANTED[1] + RETRY[1] + REFUSED[1])
+        # A wait for the end of a pod is over on time, unless it has just begun.
+        begun = [one.latest_ns or 0 for one in tasks if one not in asked_for]
+        ends.append(max([timeout_ns, *begun]) + takes(Latency.FIRST_POLL)[1])
+        return max(ends)
+
+    def _asked_until_ns(self, pod: Pod, turn: PlannedTurn) -> int:
+        """By when a pod is evicted that is asked for in time, but for its own changes."""
+        places = self.asked_of(pod, turn)
+        retries_ns = max(map(self._covered.client_retries_ns, places), default=0)
+        return turn.options.timeout_ns + self._conflicts_ns(pod, turn) + GRANTED[1] + retries_ns
+
+    def _conflicts_ns(self, pod: Pod, turn: PlannedTurn) -> int:
+        """How long a request for the pod can be held up by writes of its budget."""
+        places = self.asked_of(pod, turn)
+        known = self._progress.is_known and not self._may_be_refused_unseen(pod, turn)
+        if not known or len(places) != 1:
+            return _HELD_UP_NS
+        return min(self._progress.conflicts(places[0]) * CONFLICT[1], _HELD_UP_NS)
+
+    def _given_up(self, pod: Pod, found: Contest, turn: PlannedTurn) -> Range:
+        """From when to when kubectl gives up a pod that its budget never lets go: at its first try after the time is up."""
+        timeout_ns = turn.options.timeout_ns
+        [place] = self.asked_of(pod, turn)
+        known = self._progress.is_known and not self._covered.client_retries_ns(place)
+        if not known or found.one_by_one:
+            late_ns = self._asked_until_ns(pod, turn) + RETRY[1] + REFUSED[1]
+            return timeout_ns, late_ns
+        nothing = Allowance(0, (), None, 0, self._progress.conflicts(place), counts_pods=False)
+        return gives_up(nothing, (), timeout_ns)
 
     def _is_at_once(self, task: Task, found: Contest, turn: PlannedTurn) -> bool:
         """Whether it is evicted before any timeout counts."""

@@ -89,6 +89,10 @@ class CoveredPods:
         """Whether no budget is asked about it while it is Pending, or terminates already (``canIgnorePDB``)."""
         return can_ignore_budgets(replace(pod, phase="Pending"), self._rules)
 
+    def is_deleted_once(self) -> bool:
+        """Whether no budget is asked about whoever terminates already (1.19 and later)."""
+        return self._rules.ignores_pending
+
     def may_start_late(self, pod: Pod) -> bool:
         """Whether it may be Pending still when kubectl asks, so that it goes whatever budgets say."""
         return self.is_starting(pod) and can_ignore_budgets(pod, self._rules)
@@ -252,6 +256,12 @@ class CoveredPods:
             # It counts no more; nor does its place, unless its owner has still to fill it.
             return owner_key(pod) not in self._refilled
         return pod.phase == "Running" and self.has_node(pod) and not self.is_starting(pod)
+
+    def stays(self, pod: Pod) -> bool:
+        """``is_settled``, and nobody makes another one like it before it is evicted."""
+        owner = owner_key(pod)
+        free = owner is None or (owner not in self._refilled and owner not in self.unsure)
+        return free and pod.deletion_timestamp_ns is None and self.is_settled(pod)
 
     def has_node(self, pod: Pod) -> bool:
         """Whether it is bound to a node that exists: else it is bound, or collected as garbage, meanwhile."""

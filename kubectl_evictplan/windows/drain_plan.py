@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -219,7 +220,7 @@ class DrainPlan:
         """Pods that may be made anew on the node before kubectl looks at its pods."""
         node = self._nodes[name]
         cordoned = replace(node, unschedulable=True)
-        early = self._may_be_first(process) if not node.unschedulable else ()
+        early = self._may_be_first(name) if not node.unschedulable else ()
         event = self.drains[process]
         calm = event.latest_ns + _cordoning_ns(event) < self.calm_ns
         # To a later node kubectl may come when something else has happened: a cordon keeps most away by then.
@@ -283,15 +284,26 @@ class DrainPlan:
                 if refused or evicted:
                     yield one
 
-    def _may_be_first(self, process: int) -> set[str]:
-        """Nodes of which another process may evict pods before this one has cordoned its own."""
-        cordoned_ns = self.drains[process].latest_ns + _cordoning_ns(self.drains[process])
+    def _may_be_first(self, name: str) -> set[str]:
+        """Nodes of which a process may evict pods before any has cordoned the node; each cordons all of its own before."""
+        cordoned_ns = min(
+            event.latest_ns + _cordoning_ns(event) for event in self.drains if name in event.nodes
+        )
         return {
-            name
-            for other, event in enumerate(self.drains)
-            if other != process and event.at_ns <= cordoned_ns
-            for name in event.nodes
+            other
+            for event in self.drains
+            if name not in event.nodes and event.at_ns <= cordoned_ns
+            for other in event.nodes
         }
+
+    def with_turns(self, changed: Mapping[NodeDrain, PlannedTurn]) -> DrainPlan:
+        """The plan with other turns in the place of some."""
+        plan = copy(self)
+        plan.processes = [
+            [changed.get(turn.drain, turn) for turn in turns] for turns in self.processes
+        ]
+        plan.turns = [turn for turns in plan.processes for turn in turns]
+        return plan
 
     def left_alone(self) -> frozenset[tuple[str, str]]:
         """(pod, uid) on drained nodes that no process evicts, whatever happens: passed over, or the node is refused."""

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from kubectl_evictplan.controllers.replication import STATEFUL_SET, is_owned_by, owner_key
 from kubectl_evictplan.kube.disruption import ALWAYS_ALLOW
 from kubectl_evictplan.kube.objects import Pod
+from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS
 from kubectl_evictplan.windows.drain_accounts import counts_pods
 from kubectl_evictplan.windows.drain_covered import CoveredPods, as_ready
 from kubectl_evictplan.windows.drain_delays import (
@@ -31,6 +32,7 @@ from kubectl_evictplan.windows.drain_delays import (
     recovery,
     until_first_node,
 )
+from kubectl_evictplan.windows.drain_instants import NodeDrain
 from kubectl_evictplan.windows.drain_plan import DrainPlan, PlannedTurn
 from kubectl_evictplan.windows.drain_recovery import Recoveries
 from kubectl_evictplan.windows.drain_turn_bounds import TIMEOUT_MIN_NS
@@ -41,19 +43,20 @@ _WRITES, _WRITES_COUNTING = 2, 4
 
 
 class Asking(NamedTuple):
-    """How long at most, of one process.
+    """How long at most, of one process, once the budget is settled and besides what others do to it (``Progress.once_ns``).
 
-    ``once_ns`` for all that others do to the budget meanwhile, and ``each_ns`` besides for every pod that it asks for one
-    after the other. ``refuses``: somebody may be refused at all.
+    ``each_ns`` for every pod that it asks for one after the other. ``refuses``: somebody may be refused at all.
     """
 
-    once_ns: int
     each_ns: int
     refuses: bool
 
 
 class Progress:
-    """By budget: ``asking``, ``opens_again`` and ``is_closed`` of a budget's place, each found out once."""
+    """By budget: ``asking``, ``opens_again`` and ``is_closed`` of a budget's place, each found out once.
+
+    ``settled_ns``: from that offset on nothing moves it that was before the start, or is evicted at the very first.
+    """
 
     def __init__(self, covered: CoveredPods, recoveries: Recoveries, plan: DrainPlan) -> None:
         self._covered = covered
@@ -67,6 +70,10 @@ class Progress:
         self.asking = cache(self._asking)
         self.opens_again = cache(self._opens_again)
         self.is_closed = cache(self._is_closed)
+        self.settled_ns = cache(self._settled_ns)
+        self.once_ns = cache(self._once_ns)
+        self._asked_about = cache(self._tasks_of)
+        self._first_evictions = cache(self._two_first)
         self._first_open_ns = cache(self._opens_first_ns)
 
     def _opens_again(self, place: int) -> bool:
@@ -126,9 +133,27 @@ class Progress:
 
     def first_open_ns(self, place: int, pod: Pod) -> int:
         """Before that offset the budget does not let the pod go."""
-        return self._first_open_ns(place, pod.ready == "True")
+        others = (one for one in self._first_evictions(place) if one[1] != pod.key)
+        first_ns = next((at_ns for at_ns, _ in others), HORIZON_DEFAULT_MAX_NS)
+        return self._first_open_ns(place, pod.ready == "True", first_ns)
 
-    def _opens_first_ns(self, place: int, ready: bool) -> int:
+    def _two_first(self, place: int) -> list[tuple[int, str]]:
+        """When the first two of the pods that matter to a budget may be deleted, and which; without any what is missing comes from the start on.
+
+        Nobody else than kubectl deletes any, and no owner lacks one.
+        """
+        facts = self._covered
+        if not facts.world.quiet or not all(map(facts.stays, facts.of_budget(place))):
+            return [(0, "")]
+        firsts: dict[str, int] = {}
+        for turn, pod in self._asked_about(place):
+            event = self._drains[turn.drain.process]
+            begun_ns = event.at_ns + until_first_node(len(event.nodes))[0]
+            firsts[pod.key] = min(firsts.get(pod.key, begun_ns), begun_ns)
+        return sorted((at_ns, key) for key, at_ns in firsts.items())[:2]
+
+    def _opens_first_ns(self, place: int, ready: bool, first_ns: int) -> int:
+        """``first_ns``: before that offset nobody is deleted who counts."""
         facts = self._covered
         budget, covered = facts.world.budgets[place], facts.of_budget(place)
         synced = facts.synced(place, covered)
@@ -146,26 +171,61 @@ class Progress:
         ):
             return 0
         starting = sorted(facts.ready_earliest_ns(one) for one in covered if facts.is_starting(one))
-        made_ns = min((facts.ready.range_of(one)[0] for one in covered), default=0)
+        made_ns = first_ns + min((facts.ready.range_of(one)[0] for one in covered), default=0)
         later_ns = starting[missing - 1] if missing <= len(starting) else made_ns
         return max(min(later_ns, made_ns), 0)
 
     def _bounded(self, place: int) -> Asking | None:
-        tasks = [(turn, pod) for turn, pod in self._tasks if self._matters(place, pod)]
-        once_ns = self._until_settled_ns(place) + len(tasks) * self.writes(place) * CONFLICT[1]
         if self._has_enough(place):
-            return Asking(once_ns, 0, refuses=False)
+            return Asking(0, refuses=False)
         if not self.opens_again(place):
             return None
+        tasks = self._asked_about(place)
         recoveries = [self._recoveries.latest_ns(pod, turn.options) for turn, pod in tasks]
         known = [one for one in recoveries if one is not None]
         if len(known) < len(recoveries):
             return None
-        each_ns = max(known, default=0) + RETRY[1] + REFUSED[1]
-        taking = sum(1 for turn, pod in tasks if self._may_count(place, turn, pod))
-        rounds = max(taking - 1, 0) // self._at_a_time(place, tasks)
-        once_ns += max(rounds - 1, 0) * each_ns + self._forgotten_ns(tasks)
-        return Asking(once_ns, each_ns, refuses=True)
+        return Asking(max(known, default=0) + RETRY[1] + REFUSED[1], refuses=True)
+
+    def _tasks_of(self, place: int) -> list[tuple[PlannedTurn, Pod]]:
+        """Whoever may be evicted and keep the budget closed by that."""
+        return [(turn, pod) for turn, pod in self._tasks if self._matters(place, pod)]
+
+    def _once_ns(self, place: int, drain: NodeDrain) -> int:
+        """What all that is done to a budget with ``asking`` costs one process at most until it is through with a node.
+
+        To its own later nodes it has not come by then.
+        """
+        tasks = [
+            (turn, pod)
+            for turn, pod in self._asked_about(place)
+            if turn.drain.process != drain.process or turn.drain.place <= drain.place
+        ]
+        asking = self.asking(place)
+        assert asking is not None, "only budgets that open again have a price"
+        once_ns = self.conflicts(place, tasks) * CONFLICT[1]
+        once_ns += self._covered.client_retries_ns(place)
+        if not asking.refuses:
+            return once_ns
+        taking = [(turn, pod) for turn, pod in tasks if self._may_count(place, turn, pod)]
+        rounds = max(len(taking) - 1, 0) // self._at_a_time(place, tasks)
+        if self._covered.is_deleted_once():
+            # Whom one process has evicted another one evicts without asking a budget.
+            there = {(pod.key, turn.drain if pod in turn.guests else None) for turn, pod in taking}
+            rounds = min(rounds, max(len(there) - 1, 0))
+        return once_ns + max(rounds - 1, 0) * asking.each_ns + self._forgotten_ns(tasks)
+
+    def conflicts(self, place: int, tasks: Sequence[tuple[PlannedTurn, Pod]] | None = None) -> int:
+        """How often the budget's status is written at most, because of these evictions (or all) and of what was before the start."""
+        facts = self._covered
+        covered = facts.of_budget(place)
+        tasks = self._asked_about(place) if tasks is None else tasks
+        evicted = sum(1 for turn, pod in tasks if not self._is_kept(place, turn, pod))
+        number = evicted * self.writes(place)
+        number += sum(1 for pod in facts.world.snapshot.pods if facts.is_starting(pod))
+        # Each may be gone, and another one there, in the middle of a request.
+        number += sum(_WRITES_COUNTING for pod in covered if not facts.is_settled(pod))
+        return number + int(facts.synced(place, covered) != facts.world.budgets[place])
 
     def _has_enough(self, place: int) -> bool:
         """Whether there are as many disruptions from the start as ever can be taken."""
@@ -199,6 +259,8 @@ class Progress:
 
     def _may_count(self, place: int, turn: PlannedTurn, pod: Pod) -> bool:
         """Whether the pod may need a disruption; of guests nobody knows whether they are Ready."""
+        if pod.deletion_timestamp_ns is not None and self._covered.is_deleted_once():
+            return False
         return pod in turn.guests or not self._covered.lets_go(place, pod)
 
     def writes(self, place: int) -> int:
@@ -240,19 +302,25 @@ class Progress:
         assert replaced_ns is not None, "a replacement that is sure has a latest instant"
         return event.latest_ns + begun[1] + replaced_ns
 
-    def _until_settled_ns(self, place: int) -> int:
-        """How long the budget moves at most because of what was before the start."""
+    def _is_kept(self, place: int, turn: PlannedTurn, pod: Pod) -> bool:
+        """Whether the budget never lets go the pod that kubectl asks for."""
+        asked = pod in turn.pods and not turn.options.disable_eviction
+        return (
+            asked
+            and pod.ready == "True"
+            and self.is_closed(place)
+            and place in self._covered.asked_about(pod)
+        )
+
+    def _settled_ns(self, place: int) -> int:
+        """Until which offset the budget moves at most because of what was before the start."""
         facts = self._covered
         starting = [pod for pod in facts.world.snapshot.pods if facts.is_starting(pod)]
         ready_ns = [recovery(AT_ONCE, (0, facts.slowest_ns(pod)))[1] for pod in starting]
         ready_ns += [self._replaced_ns(*one) for one in self._replaced_first(place)]
         covered = facts.of_budget(place)
         settled = facts.synced(place, covered) == facts.world.budgets[place]
-        behind_ns = 0 if settled else CAUGHT_UP_NS + CONFLICT[1]
-        behind_ns += facts.client_retries_ns(place)
-        # Each may be gone, and another one there, in the middle of a request.
-        moving = sum(_WRITES_COUNTING for pod in covered if not facts.is_settled(pod))
-        return max(ready_ns, default=0) + (len(starting) + moving) * CONFLICT[1] + behind_ns
+        return max(ready_ns, default=0) + (0 if settled else CAUGHT_UP_NS)
 
 
 def _is_asked_first(turn: PlannedTurn) -> bool:

@@ -1,0 +1,81 @@
+"""What is proven of a process of kubectl drain because of what another one has surely done before."""
+
+from __future__ import annotations
+
+from drain_worlds import App, drain, drained_cluster, proven
+from msgspec.structs import replace
+
+from builders import ns
+from kubectl_evictplan.cluster.timeline import EVICTION_API, DrainEnd
+from kubectl_evictplan.windows.drain_bounds import DrainBounds
+
+AGAIN = ("default/web-0", "uid-default-web-0", EVICTION_API)
+
+
+def window(bounds: DrainBounds, pod: str) -> tuple[float, float]:
+    [(low_ns, high_ns)] = next(
+        one.spans for key, one in bounds.rows.items() if key.pod == f"default/{pod}"
+    )
+    return low_ns / 1e9, high_ns / 1e9
+
+
+def turns(bounds: DrainBounds) -> list[tuple[float, float | None]]:
+    found = [one.end for one in bounds.turns.values()]
+    return [
+        (one.earliest_ns / 1e9, None if one.latest_ns is None else one.latest_ns / 1e9)
+        for one in found
+        if one is not None
+    ]
+
+
+def test_whom_one_process_has_deleted_another_one_deletes_at_once_if_it_is_still_there() -> None:
+    snapshot = drained_cluster(App("web", ["a1", "b1", "b2"], most=1, grace=30))
+    bounds = proven(snapshot, drain("a1", at=1), drain("a1", at=10))
+    first_ns, last_ns = bounds.again[AGAIN]
+    # It terminates: no budget is asked.
+    assert 10 < first_ns / 1e9 < last_ns / 1e9 < 11.2
+    assert window(bounds, "web-0")[1] < 2
+    [_, (_, over)] = turns(bounds)
+    assert over is not None and over < 1.5 + 30 + 2.3
+
+
+def test_who_is_gone_before_kubectl_comes_is_not_deleted_once_more() -> None:
+    snapshot = drained_cluster(App("web", ["a1", "b1", "b2"], most=1, grace=5))
+    bounds = proven(snapshot, drain("a1", at=1), drain("a1", at=20))
+    assert AGAIN not in bounds.again
+    [_, (_, over)] = turns(bounds)
+    assert over is not None and over < 21
+
+
+def test_a_budget_does_not_open_before_somebody_else_has_gone_and_is_replaced() -> None:
+    unready = App("web", ["a1", "b1"], most=1, policy="AlwaysAllow", unready=[1])
+    snapshot = drained_cluster(unready)
+    bounds = proven(snapshot, drain("a1", at=1), drain("b1", at=20))
+    # The other one is evicted at 20 s, and its replacement Ready 3 s later.
+    assert window(bounds, "web-0")[0] > 23
+    # Where an owner lacks a pod that may come at once.
+    wanting = tuple(replace(one, replicas=3) for one in snapshot.workloads)
+    short = proven(replace(snapshot, workloads=wanting), drain("a1", at=1), drain("b1", at=20))
+    assert all(row.spans[0][0] < ns(4) for key, row in short.rows.items() if "web-0" in key.pod)
+
+
+def test_kubectl_gives_up_whom_nobody_lets_go_at_its_first_try_after_the_time_is_up() -> None:
+    full = App("full", ["a1", "b1"], least=2)
+    snapshot = drained_cluster(full, App("free", ["a1"], grace=1))
+    event = drain("a1", at=10, timeout_ns=ns(19))
+    bounds = proven(snapshot, event, drain("a1", at=60))
+    first, _ = bounds.turns.values()
+    assert first.reasons == {DrainEnd.TIMEOUT}
+    (low, high), *_ = turns(bounds)
+    # Tries come every 5.006 s to 5.19 s.
+    assert 10 + 20 < low < high < 10 + 21.5
+
+
+def test_nobody_comes_to_a_node_that_was_cordoned_before_he_was_evicted() -> None:
+    snapshot = drained_cluster(App("web", ["a2", "b1"], most=1), App("free", ["a1"]))
+    # The first process cordons both of its nodes and only then evicts.
+    bounds = proven(snapshot, drain("a2", "a1", at=1), drain("a1", at=1.2))
+    assert [turn.guests for turn in bounds.plan.turns if turn.drain.node == "a1"] == [(), ()]
+    alone = proven(snapshot, drain("a2", at=1), drain("a1", at=1.2))
+    [guests] = [turn.guests for turn in alone.plan.turns if turn.drain.node == "a1"]
+    assert [pod.key for pod in guests] == ["default/web-0"]
