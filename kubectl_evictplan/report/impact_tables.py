@@ -256,12 +256,15 @@ def _spells(spells: tuple[Spell, ...]) -> tuple[Phrase | str, str]:
     text = f"from {instant(first.since)}" + (
         ", without end" if until == "never" else f", until {until}"
     )
+    if not sure:
+        # It need not begin at all: only how far it can reach is known.
+        last = first.until.latest_seconds
+        span = words.window(first.since.earliest_seconds, last)
+        text = f"possibly {'at ' if last is None else 'within '}{span}"
     if more:
         text += " and once more" if more == 1 else f" and {more} times more"
     sums = (_sum(one.least_seconds for one in spells), _sum(one.most_seconds for one in spells))
-    return Phrase(
-        text if sure else f"{text} (possible)", "certain" if sure else "possible"
-    ), words.lasting(*sums)
+    return Phrase(text, "certain" if sure else "possible"), words.lasting(*sums)
 
 
 def _sum(lasting: Iterable[float | None]) -> float | None:

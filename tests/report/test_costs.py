@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from msgspec.structs import replace
-from report.builders import prediction
+from report.builders import prediction, text_of
 
 from kubectl_evictplan.prediction.impact_document import (
     BudgetImpact,
@@ -67,6 +67,16 @@ def test_what_may_end_is_not_told_as_without_end() -> None:
 def test_what_is_possible_is_a_sentence_of_its_own() -> None:
     hit = (service("a", spell(5)), service("b", spell(5, "possible")))
     assert told(services=hit)[1] == "Perhaps nobody answers for 1 service: shop/b (up to 5s)."
+
+
+def test_what_is_possible_is_told_by_how_far_it_can_reach() -> None:
+    begins = Instant(0.035, None)
+    ends = replace(spell(3.76, "possible"), since=begins, until=Instant(0.035, 3.8))
+    endless = replace(spell(None, "possible"), since=begins, until=Instant(0.035, None))
+    found = replace(NOTHING, services=(service("a", ends), service("b", endless)))
+    text = text_of(prediction(impact=found), "markdown")
+    assert "possibly within +0s .. +3.8s" in text
+    assert "possibly at +35ms or later" in text
 
 
 def test_pods_of_one_app_label_are_called_an_app() -> None:
