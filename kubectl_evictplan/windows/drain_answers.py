@@ -101,8 +101,9 @@ class DrainAnswers:
         if again is not None and (key.ordinal or not key.uid):
             return drawn._replace(spans=(again,), certain=False, missed=_DRAWN, proven=True)
         certain = drawn.certain and key in self._bounds.sure.evicted
-        if key in self._bounds.open_ended and not certain:
-            # Drawn runs show when it goes if nothing keeps it, and something may.
+        unseen = self.missing or self._bounds.asks_webhooks
+        if unseen and key in self._bounds.open_ended and not certain:
+            # Drawn runs show when it goes if nothing that nobody sees keeps it, and something may.
             return _proven(drawn, self._bounds.unbounded[key])
         return drawn._replace(certain=certain, missed=_DRAWN)
 

@@ -132,6 +132,9 @@ class DrainBounds:
         self.open_ended = {
             key for key in self.unbounded if self._rivals.may_wait_for_ever(key.pod, key.uid)
         }
+        self.asks_webhooks = any(
+            covered.is_refusable(pod, turn) for turn in plan.turns for pod in turn.everybody
+        )
         # Where one process deletes a pod that another one has deleted, or what was made in its stead.
         self.again = self._rivals.again()
         # Nothing that is told of drains has to be drawn.

@@ -360,9 +360,12 @@ class Contests:
             yield Task(pod, 0, None, None, (0, None), there=False, goes=False, replacement=False)
             return
         through = _through_with(pod, turn)
-        if self._may_be_refused_unseen(pod, turn):
+        # What a webhook answers (429: ask again) nobody knows either.
+        asked = not turn.options.disable_eviction and self._covered.is_refusable(pod, turn)
+        if asked or self._may_be_refused_unseen(pod, turn):
             others = self._covered.may_be_closing(pod)
-            there = turn.known and not others and not self._may_fail_unseen(pod, turn)
+            there = turn.known and not others and not asked
+            there = there and not self._may_fail_unseen(pod, turn)
             through = (0, None) if others else through
             earliest_ns = ARRIVAL[0] + UNASKED[0]
             yield Task(pod, earliest_ns, None, None, through, there, goes=False, replacement=False)

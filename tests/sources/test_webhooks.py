@@ -111,6 +111,9 @@ def test_kubectl_drain_asks_about_evictions_and_without_them_about_deletions(
     assert found == {code} - {None}
     [report] = prediction.drains
     assert report.exit_code == (None if code else 0)
+    # Who is answered 429 is asked for again; a DELETE that is denied is an error.
+    [eviction] = prediction.evictions
+    assert (eviction.latest_seconds == 86_400) == webhook.of_eviction
 
 
 def test_selectors_are_those_of_the_webhook(load: Any) -> None:

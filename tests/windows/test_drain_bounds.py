@@ -27,6 +27,7 @@ from kubectl_evictplan.kube.objects import (
     ClusterSnapshot,
     ControlPlaneFlags,
     OwnerReference,
+    PodWebhook,
     Workload,
 )
 from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE, Prediction, Sourced
@@ -270,11 +271,13 @@ def test_coverage_counts_what_only_runs_tell_as_explored_and_nothing_of_it_is_ce
     assert coverage.explored_nodes == ("a1",)
 
 
-def test_who_may_wait_for_ever_may_go_at_any_time_from_an_instant_on() -> None:
-    snapshot, never = drained_cluster(WEB), (ns(3), None)
+def test_whom_something_unseen_may_keep_may_go_at_any_time_from_an_instant_on() -> None:
+    snapshot = drained_cluster(WEB)
     unread = replace(snapshot, kinds_seen=tuple(k for k in snapshot.kinds_seen if k != BUDGET))
-    for found, ready in ((snapshot, never), (replace(unread, budgets=()), READY)):
-        prediction = predict(found, drains(drain("a1")), CONFIGURATION, assume_ready=ready)
+    webhook = PodWebhook("guard", of_deletion=False, of_eviction=True)
+    asked = replace(drained_cluster(FREE), webhooks=(webhook,))
+    for found in (replace(unread, budgets=()), asked):
+        prediction = predicted(found, drain("a1"))
         assert counted(prediction) == (0, 2, 0)
         assert {one.certainty for one in prediction.evictions} == {POSSIBLE}
         assert {one.latest_seconds for one in prediction.evictions} == {86_400.0}
