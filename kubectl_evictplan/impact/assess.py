@@ -47,7 +47,8 @@ def assess_impact(
 ) -> Impact:
     """What ``prediction``, made of the first three, costs services, workloads, budgets and volumes.
 
-    What few answers show is found out when somebody reads it: workloads, volumes, pods that do not come back, findings.
+    What few answers show is found out when somebody reads it: workloads, volumes, pods that do not come back, findings;
+    of services and replacements those that something may be wrong with without the others.
 
     ``assume_ready``: from when to when after its binding a replacement is Ready, in nanoseconds (latest None:
     perhaps never); None: learnt from the pods' own history, else the default. ``quorums``: owners

@@ -6,7 +6,7 @@ change is on its nodes, one after the other, each on the first that passes. What
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from operator import itemgetter
 
 from kubectl_evictplan.impact import telling
@@ -15,6 +15,7 @@ from kubectl_evictplan.impact.stretches import last_of
 from kubectl_evictplan.impact.world import World
 from kubectl_evictplan.kube.scheduling.answers import Fit, Refusal, Unknown, Verdict
 from kubectl_evictplan.prediction.impact_document import FilterCount, Instant, ReplacementFit
+from kubectl_evictplan.prediction.records import NotableRows
 
 ASSUMPTION = (
     "where replacements can run: only kube-scheduler's filters are asked, never its preferences; nobody adds nodes,"
@@ -29,12 +30,28 @@ _VERDICTS = [
 ]
 
 
-def replacement_fits(world: World) -> tuple[ReplacementFit, ...]:
-    """Return where successors can run, by owner and needs: those that find no place first, then by name."""
+def replacement_fits(world: World) -> Sequence[ReplacementFit]:
+    """Where successors can run, by owner and needs: those that find no place first, then by name.
+
+    Notable are all but those that surely find one.
+    """
+    fits = world.placements.fits
+    return NotableRows(
+        lambda: _rows(world, fits),
+        lambda: _rows(world, [fit for fit in fits if not _finds_a_node(fit)]),
+    )
+
+
+def _finds_a_node(fit: Fit) -> bool:
+    """Whether all of them do, as far as anybody can know."""
+    return fit.verdict is Verdict.FITS and not fit.unknown and not _assumed(fit)
+
+
+def _rows(world: World, fits: Iterable[Fit]) -> tuple[ReplacementFit, ...]:
     worst = {verdict: place for place, verdict in enumerate(_VERDICTS)}
     words, because, instants = _Words(), _Because(), dict[int, Instant]()
     found: list[tuple[tuple[int, str, str, str], ReplacementFit]] = []
-    for fit in world.placements.fits:
+    for fit in fits:
         verdict = fit.verdict
         owner = world.owner_of(fit.pods[0])
         all_have_one = _all_have_one(world, owner, fit, instants)
@@ -69,7 +86,7 @@ def _record(workload: tuple[str, str], fit: Fit, verdict: Verdict, told: _Told) 
     unknown, because, all_have_one = told
     pod, chances = fit.pods[0], fit.chances
     # What is assumed is not sure.
-    assumed = True in [chance.assumed for chance in chances]
+    assumed = _assumed(fit)
     return ReplacementFit(
         *workload,
         pod.name,
@@ -89,6 +106,11 @@ def _record(workload: tuple[str, str], fit: Fit, verdict: Verdict, told: _Told) 
         all_have_one,
         assumed,
     )
+
+
+def _assumed(fit: Fit) -> bool:
+    """Whether the input does not hold what speaks against a node."""
+    return True in [chance.assumed for chance in fit.chances]
 
 
 def _all_have_one(world: World, owner: OwnerKey, fit: Fit, known: dict[int, Instant]) -> Instant:

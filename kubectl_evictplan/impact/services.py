@@ -38,6 +38,7 @@ from kubectl_evictplan.prediction.impact_document import (
     Count,
     ServiceImpact,
 )
+from kubectl_evictplan.prediction.records import NotableRows
 
 SELECTOR, ENDPOINT_SLICES, LABELS = "selector", "endpointSlices", "labels"
 # Labels by which people name an application, where the input holds no Services.
@@ -89,10 +90,18 @@ class _Behind(NamedTuple):
     ending_until_ns: int = 0
 
 
-def service_impacts(world: World) -> tuple[ServiceImpact, ...]:
-    """Every service with a ready endpoint that something happens to, sorted."""
+def service_impacts(world: World) -> Sequence[ServiceImpact]:
+    """Every service with a ready endpoint that something happens to, sorted; notable are those that may have nobody."""
+    return NotableRows(
+        lambda: _impacts(world, _behind(world)),
+        # Endpoints that nothing happens to stay.
+        lambda: _impacts(world, (one for one in _behind(world) if one.before <= len(one.fates))),
+    )
+
+
+def _impacts(world: World, services: Iterable[_Behind]) -> tuple[ServiceImpact, ...]:
     holes = Holes(world.frozen)
-    found = [_impact(world, behind, holes) for behind in _behind(world)]
+    found = [_impact(world, behind, holes) for behind in services]
     return tuple(sorted(found, key=lambda one: (one.namespace, one.service)))
 
 

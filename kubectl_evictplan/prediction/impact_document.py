@@ -296,7 +296,7 @@ class Finding(Record):
 class Impact(Record):
     """The whole answer; ``assumptions`` are sentences. What is not evaluated is in ``not_evaluated``."""
 
-    services: tuple[ServiceImpact, ...]
+    services: _Rows[ServiceImpact]
     workloads: _Rows[WorkloadImpact]
     budgets: tuple[BudgetImpact, ...]
     volumes: _Rows[VolumeImpact]
@@ -305,4 +305,4 @@ class Impact(Record):
     findings: _Rows[Finding]
     assumptions: _Rows[str] = ()
     not_evaluated: _Rows[str] = ()
-    replacements: tuple[ReplacementFit, ...] = ()
+    replacements: _Rows[ReplacementFit] = ()

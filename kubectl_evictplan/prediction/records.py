@@ -155,6 +155,25 @@ class RowsLater(Rows[T], Generic[T]):
         return len(self.rows)
 
 
+class NotableRows(RowsLater[T], Generic[T]):
+    """Rows later, of which those that short answers tell of are found out without the others."""
+
+    def __init__(self, make: Callable[[], Iterable[T]], find: Callable[[], Iterable[T]]) -> None:
+        """``find``: those at least of which there is something to tell, in the order of ``make``."""
+        super().__init__(make)
+        self._find = find
+
+    @cached_property
+    def notable(self) -> tuple[T, ...]:
+        """What is found."""
+        return tuple(self._find())
+
+
+def notable(rows: Sequence[T]) -> Sequence[T]:
+    """Those of which there may be something to tell, as short as an answer is; all where that is not known of each."""
+    return rows.notable if isinstance(rows, NotableRows) else rows
+
+
 def plain(value: object) -> tuple[object, ...]:
     """Rows as msgspec can encode them: an ``enc_hook``."""
     if isinstance(value, Rows):

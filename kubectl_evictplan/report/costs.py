@@ -13,10 +13,10 @@ from kubectl_evictplan.kube.scheduling.answers import Unknown
 from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE, Prediction
 from kubectl_evictplan.prediction.impact_document import (
     BudgetImpact,
-    Impact,
     ReplacementFit,
     Spell,
 )
+from kubectl_evictplan.prediction.records import notable
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Phrase, Tone
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS
@@ -39,15 +39,17 @@ def costs(prediction: Prediction) -> Iterator[Phrase]:
     if impact is None:
         return
     # Who is sent to pods that are ending may have an answer while nobody is ready.
-    unready = [s for s in impact.services if _sure(s.nobody_ready) and not _sure(s.nobody_answers)]
+    services = notable(impact.services)
+    unready = [s for s in services if _sure(s.nobody_ready) and not _sure(s.nobody_answers)]
     answers = _hits(
         (f"{s.namespace}/{s.service}", (*s.nobody_answers, *s.nobody_ready))
-        for s in impact.services
+        for s in services
         if s not in unready
     )
-    yield from _services(impact, answers, "answers for")
+    noun = "service" if any(one.source != "labels" for one in services) else "app"
+    yield from _services(noun, answers, "answers for")
     ready = _hits((f"{s.namespace}/{s.service}", s.nobody_ready) for s in unready)
-    yield from _services(impact, ready, "is ready behind")
+    yield from _services(noun, ready, "is ready behind")
     for one in impact.quorums:
         if one.majority_lost:
             sure = any(spell.certainty == CERTAIN for spell in one.majority_lost)
@@ -57,22 +59,23 @@ def costs(prediction: Prediction) -> Iterator[Phrase]:
                 "stuck",
             )
     yield from _budgets(impact.budgets)
-    yield from _pending(impact)
-    yield from _gated(impact)
-    yield from _assumed(impact)
+    replacements = notable(impact.replacements)
+    yield from _pending(replacements)
+    yield from _gated(replacements)
+    yield from _assumed(replacements)
 
 
-def _pending(impact: Impact) -> Iterator[Phrase]:
+def _pending(replacements: Sequence[ReplacementFit]) -> Iterator[Phrase]:
     """Say whose replacements find no node at all."""
-    names = _named(filter(stays_pending, impact.replacements))
+    names = _named(filter(stays_pending, replacements))
     if names:
         text = f"Replacements of {words.count(len(names), 'workload')} fit on no node that is left"
         yield Phrase(f"{text}: {words.listed(names, _NAMED_MAX)}.", "stuck")
 
 
-def _gated(impact: Impact) -> Iterator[Phrase]:
+def _gated(replacements: Sequence[ReplacementFit]) -> Iterator[Phrase]:
     """Say whose replacements nobody schedules yet."""
-    names = _named(one for one in impact.replacements if Unknown.GATES in one.unknown)
+    names = _named(one for one in replacements if Unknown.GATES in one.unknown)
     if names:
         text = f"Replacements of {words.count(len(names), 'workload')} wait until somebody takes"
         yield Phrase(
@@ -84,9 +87,9 @@ def _named(fits: Iterable[ReplacementFit]) -> list[str]:
     return list(dict.fromkeys(f"{one.namespace}/{one.workload.partition('/')[2]}" for one in fits))
 
 
-def _assumed(impact: Impact) -> Iterator[Phrase]:
+def _assumed(replacements: Sequence[ReplacementFit]) -> Iterator[Phrase]:
     """Say where ends of outages rest on places that nobody knows of."""
-    assumed = sum(one.assumed for one in impact.replacements)
+    assumed = sum(one.assumed for one in replacements)
     if assumed:
         yield Phrase(
             "What pods need, or what nodes have left, is not in the input: replacements of "
@@ -112,10 +115,8 @@ def _sure(spells: Iterable[Spell]) -> bool:
     return any(spell.certainty == CERTAIN for spell in spells)
 
 
-def _services(impact: Impact, hits: Sequence[_Hit], verb: str) -> Iterator[Phrase]:
+def _services(noun: str, hits: Sequence[_Hit], verb: str) -> Iterator[Phrase]:
     """``verb``: what nobody does."""
-    listed = any(one.source != "labels" for one in impact.services)
-    noun = "service" if listed else "app"
     for certainty in (CERTAIN, POSSIBLE):
         some = [hit for hit in hits if hit.certainty == certainty]
         if some:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,7 +15,7 @@ import pytest
 
 from kubectl_evictplan import cli
 from kubectl_evictplan.commands.output import write_chunks
-from kubectl_evictplan.impact import assess
+from kubectl_evictplan.impact import assess, replacements, services
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "latin-1"])
@@ -51,6 +53,27 @@ def test_an_answer_finds_out_only_what_it_shows(
     assert cli.run((*words, "-o", "json")) == 0
     assert asked == ["workload_impacts", "volume_impacts", "not_coming_back", "find"]
     capsys.readouterr()
+
+
+def test_the_verdict_needs_only_services_and_replacements_that_something_may_be_wrong_with(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], fixtures_path: Path
+) -> None:
+    asked: list[object] = []
+    for module, name in ((services, "_impact"), (replacements, "_record")):
+        make = getattr(module, name)
+        noted = lambda *known, make=make: asked.append(make) or make(*known)  # noqa: E731
+        monkeypatch.setattr(module, name, noted)
+    words = "what-if", "fail", "zone", "eu-1b", "-f", str(fixtures_path / CLUSTER)
+
+    assert cli.run(words) == 0
+    shown = Counter(asked)
+    capsys.readouterr()
+    asked.clear()
+    assert cli.run((*words, "-o", "json")) == 0
+    told = json.loads(capsys.readouterr().out)["impact"]
+    every = Counter(asked)
+    assert sorted(every.values()) == sorted((len(told["services"]), len(told["replacements"])))
+    assert all(0 < shown[make] < every[make] for make in every)
 
 
 # Only a process without other threads may be copied: it is one of its own. What it tells last: whether there was a copy.

@@ -8,6 +8,7 @@ import re
 import pytest
 from drain_worlds import draw_drained_world
 from hypothesis import given, settings
+from msgspec.structs import replace
 from strategies import World, worlds
 
 from builders import encoded
@@ -15,8 +16,11 @@ from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns
 from kubectl_evictplan.controllers.flags import ControllerConfiguration, resolve_configuration
 from kubectl_evictplan.impact.assess import assess_impact
 from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.impact_document import Impact, Instant, Spell, Step
 from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.prediction.records import NotableRows
+from kubectl_evictplan.report.costs import costs
 from kubectl_evictplan.scenarios.scenario import Scenario
 
 
@@ -26,6 +30,7 @@ def assert_sound(
     known = (snapshot, scenario, configuration)
     prediction = predict(*known)
     impact = assess_impact(*known, prediction)
+    assert_short_answers_need_no_other_rows(impact, prediction)
     assert encoded(impact) == encoded(assess_impact(*known, prediction))
     for one in impact.services:
         assert_curve(one.endpoints_before, one.fewest_ready.least, one.steps)
@@ -38,6 +43,19 @@ def assert_sound(
     for spell in spells(impact):
         assert_spell(spell)
     assert_only_silent_nodes_are_told_to_be_off(snapshot, scenario, impact)
+
+
+def assert_short_answers_need_no_other_rows(impact: Impact, prediction: Prediction) -> None:
+    """What rows of notable ones say is what all of them say."""
+    told = list(costs(replace(prediction, impact=impact)))
+    every = replace(
+        impact, services=tuple(impact.services), replacements=tuple(impact.replacements)
+    )
+    assert told == list(costs(replace(prediction, impact=every)))
+    for rows in (impact.services, impact.replacements):
+        assert isinstance(rows, NotableRows)
+        kept = [row for row in rows if row in rows.notable]
+        assert list(rows.notable) == kept
 
 
 def assert_only_silent_nodes_are_told_to_be_off(
