@@ -9,6 +9,7 @@ from builders import (
     START_NS,
     UNREACHABLE,
     make_event,
+    make_lease,
     make_node,
     make_pod,
     make_scenario,
@@ -66,3 +67,19 @@ def test_the_timeout_of_a_young_process_counts_from_its_own_first_tick() -> None
     (row,) = predict(young, make_scenario([], horizon=200), configuration).evictions
     # It ticks for the first time within a period of its start, 7 s ago; passes come 0.1 s later.
     assert row.earliest_seconds == 53 and 58 < row.latest_seconds < 58.3
+
+
+def test_the_timeout_counts_from_the_tick_that_saw_the_node_not_ready_whenever_that_came() -> None:
+    flags = {"enable-taint-manager": "false", "pod-eviction-timeout": "60s"}
+    for down in (
+        make_node("n0", ready="False", heartbeat=-4, transition=-4),
+        make_node("n0", ready="Unknown", heartbeat=-40, transition=-1),
+    ):
+        leases = [make_lease("n0", -44 if down.ready_status == "Unknown" else -0.5)]
+        snapshot = make_snapshot([down, "n1", "n2"], [make_pod("p", "n0")], leases=leases)
+        settings = ControllerSettings(kubernetes_version="1.18.6", flags=flags)
+        configuration = resolve_configuration(settings, snapshot.control_plane)
+        (row,) = predict(snapshot, make_scenario([], horizon=200), configuration).evictions
+        seen = -4 if down.ready_status == "False" else -44
+        assert row.earliest_seconds == pytest.approx(seen + 60, abs=0.01)
+        assert row.latest_seconds == pytest.approx(seen + 65, abs=0.3)

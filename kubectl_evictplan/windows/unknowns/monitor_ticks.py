@@ -84,10 +84,8 @@ class TickMeetings:
 
     def _moments_of_fates(self, scenario: Scenario) -> Iterator[Moment]:
         """Where a tick itself may taint a node, and not a pass after it, the taint comes when the tick does: so what happens to pods meets ticks."""
-        if not self.configuration.taint_mode:
-            return
         given, names = (self._snapshot, scenario), set[str]()
-        exchanged = exchanged_by_ticks(*given)
+        exchanged = exchanged_by_ticks(*given) if self.configuration.taint_mode else set[str]()
         if self._all_may_be_down(scenario):
             touched = (event.touched_nodes for event in scenario.events)
             names = {node.name for node in self._snapshot.nodes}.union(*touched)
@@ -100,14 +98,15 @@ class TickMeetings:
 
     def _all_may_be_down(self, scenario: Scenario) -> bool:
         """Whether a tick may take out of line at its end whom it put there: then only a pass inside that tick taints them."""
-        configuration, snapshot = self.configuration, self._snapshot
-        if not configuration.profile.taint_on_current_condition:
+        snapshot = self._snapshot
+        queues_at_once = self.configuration.profile.taint_on_current_condition
+        if snapshot.bystanders or not (queues_at_once and self.configuration.taint_mode):
             return False
         touched = {name for event in scenario.events for name in event.touched_nodes}
         touched.update(self.renewing_too_slowly(scenario))
         seen_ns = observed_at_ns(snapshot, scenario.start_ns)
-        zones = ZoneMembership(configuration)
-        return not snapshot.bystanders and not any(
+        zones = ZoneMembership(self.configuration)
+        return not any(
             node.name not in touched
             and node.ready_status == TRUE
             and not zones.is_excluded(node)
@@ -418,8 +417,8 @@ def _ends_of_countdowns(
 
 
 def exchanged_by_ticks(snapshot: ClusterSnapshot, scenario: Scenario) -> set[str]:
-    """Nodes of which a tick may exchange the taint for another: they may be not ready in both ways, or have a taint that does not fit."""
-    created = [event.node for event in scenario.events if event.node is not None]
+    """Nodes of which a tick may exchange the taint for another: not ready in both ways, or with one that does not fit."""
+    created = (event.node for event in scenario.events if event.node is not None)
     names = {
         node.name
         for node in (*snapshot.nodes, *created)
@@ -474,11 +473,13 @@ def _moments_of_nodes(
     for node in snapshot.nodes:
         lease = snapshot.leases.get(node.name)
         ready = node.condition(READY)
-        silent = is_silent_at(lease, seen_ns)
-        if silent and lease is not None and lease.renew_time_ns is not None:
-            if ready is None or ready.status != "Unknown":
+        if lease is not None and lease.renew_time_ns is not None and is_silent_at(lease, seen_ns):
+            # --pod-eviction-timeout counts from the tick that saw it, or saw the first Ready=False.
+            if ready is None or ready.status != "Unknown" or not configuration.taint_mode:
                 heartbeat_ns = lease.renew_time_ns - start_ns
                 yield Moment(heartbeat_ns, MomentKind.LAST_HEARTBEAT, node.name)
+        if ready is not None and ready.status == FALSE and not configuration.taint_mode:
+            yield Moment((ready.last_transition_time_ns or 0) - start_ns, MomentKind.EVENT, "")
         if ready is None or ready.status != TRUE or no_execute_taints(node.taints):
             # The first tick after the start has something to do.
             yield Moment(0, MomentKind.START, "")
