@@ -16,16 +16,26 @@ _Item = TypeVar("_Item")
 
 # Of one prediction, for lines and pods together: some seconds.
 UNITS = 1_200_000
+# Where few nodes take part what does not fit needs little more; where many do it needs much more.
+_FEW_NODES = 24
+_UNITS_OF_FEW = 3 * UNITS
 # Of simulating the pods of some nodes once, and for each entry of what happened; of looking up what happened before.
 SIMULATION, ENTRY, LOOK_UP = 60, 3, 8
 # Entries of one node run that fit into the work budget of all of them, which are planned before anything else is tried.
 _NODE_RUN_ENTRIES = 24_000
 _NODE_RUNS_MIN, _NODE_RUNS_MAX = 8, 320
+_TIMES_OF_FEW = 4
 
 
-def node_runs_max(entries: int) -> int:
-    """How many node runs are planned at most, of so many entries each."""
-    return max(_NODE_RUNS_MIN, min(_NODE_RUNS_MAX, _NODE_RUN_ENTRIES // max(entries, 1)))
+def node_runs_max(entries: int, nodes: int) -> int:
+    """How many node runs are planned at most, of so many entries each, in which so many nodes take part."""
+    runs = max(_NODE_RUNS_MIN, min(_NODE_RUNS_MAX, _NODE_RUN_ENTRIES // max(entries, 1)))
+    return runs * _TIMES_OF_FEW if nodes <= _FEW_NODES else runs
+
+
+def units_of(nodes: int) -> int:
+    """The units of a prediction in which so many nodes take part."""
+    return _UNITS_OF_FEW if nodes <= _FEW_NODES else UNITS
 
 
 class Budget:

@@ -24,7 +24,7 @@ from kubectl_evictplan.kube.taints import UNREACHABLE, no_execute_taints
 from kubectl_evictplan.kube.topology import zone_display_name
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.alike_nodes import AlikeNodes
-from kubectl_evictplan.windows.budget import Budget, node_runs_max
+from kubectl_evictplan.windows.budget import Budget, node_runs_max, units_of
 from kubectl_evictplan.windows.line_replays import Replays
 from kubectl_evictplan.windows.node_runs import (
     NodeRun,
@@ -55,6 +55,8 @@ from kubectl_evictplan.windows.unknowns.of_node_runs import pieces
 
 Progress = Callable[[str, int, int], None]
 
+# What takes more pieces is taken apart by zones, where that can be.
+_PIECES_TOGETHER = 64
 # Runs go on for so long after the horizon: a window that the horizon cuts is known to its end.
 _BEYOND_HORIZON_NS = 2 * MINUTE_NS
 
@@ -67,18 +69,46 @@ def explore(
     progress: Progress | None = None,
 ) -> Exploration:
     """Windows over all admissible runs. ``nominal`` is the run that is reported as *the* timeline."""
-    horizon_ns, result = scenario.end_ns, Exploration()
+    horizon_ns = scenario.end_ns
     if scenario.horizon_ns is not None:
         scenario = replace(scenario, horizon_ns=horizon_ns + _BEYOND_HORIZON_NS)
     numbers = Counter(map(type, nominal.entries))
     entries = sum(number for kind, number in numbers.items() if not issubclass(kind, AboutPod))
+    runs_max = node_runs_max(entries, len(snapshot.nodes))
     alike = AlikeNodes(snapshot, configuration)
-    plan = pieces(snapshot, scenario, configuration, node_runs_max(entries), alike)
+    plan = pieces(snapshot, scenario, configuration, runs_max, alike)
+    budget = Budget(units_of(len(snapshot.nodes)))
+    if len(plan) > _PIECES_TOGETHER or any(piece.missed for piece in plan):
+        from kubectl_evictplan.windows import zones_apart  # rarely needed
+
+        parts, found = zones_apart.parts(snapshot, scenario, configuration), []
+        for number, part in enumerate(parts):
+            given, own = part[1:], AlikeNodes(part.snapshot, configuration)
+            plan = pieces(*given, configuration, runs_max, own)
+            share = budget.part(len(parts) - number)
+            explored = _explored(*given, configuration, plan, own, horizon_ns, share, progress)
+            found.append((part, explored))
+        if found:
+            return zones_apart.put_together(found)
+    return _explored(snapshot, scenario, configuration, plan, alike, horizon_ns, budget, progress)
+
+
+def _explored(
+    snapshot: ClusterSnapshot,
+    scenario: Scenario,
+    configuration: ControllerConfiguration,
+    plan: Sequence[Piece],
+    alike: AlikeNodes,
+    horizon_ns: int,
+    budget: Budget,
+    progress: Progress | None,
+) -> Exploration:
+    """Steps 2 and 3, for the pieces of the ``plan``; ``horizon_ns`` is the user's, the scenario goes on for longer."""
+    result = Exploration()
     result.orphaned_entries = may_hold_orphaned_entries(snapshot, scenario, configuration)
     result.runs = 2 * len(plan)
     result.padding_ns = max(piece.left_out_ns for piece in plan)
     starts_ns = tuple(event.at_ns for event in scenario.events if event.manager_up)
-    budget = Budget()
     runner = NodeRunner(snapshot, configuration, alike)
     runs = _explored_lines(plan, runner, snapshot, configuration, horizon_ns, budget, progress)
     ends = [(end, run.piece.left_out_ns) for run in runs for end in (run.first, run.last)]

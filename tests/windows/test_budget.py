@@ -14,7 +14,7 @@ from soak_worlds import draw_soak_world
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.windows import exploration
-from kubectl_evictplan.windows.budget import UNITS, Budget, spread
+from kubectl_evictplan.windows.budget import UNITS, Budget, node_runs_max, spread, units_of
 
 # Taints that a run of the start exchanges at once and others later (1.24), delays that differ from run to run (1.19), kubelets
 # that return.
@@ -30,7 +30,7 @@ def predicted_with(
 ) -> tuple[World, Prediction]:
     _, world = draw_soak_world(seed)
     assert not isinstance(world, DrainedWorld)
-    monkeypatch.setattr(exploration, "Budget", lambda: budget)
+    monkeypatch.setattr(exploration, "Budget", lambda _: budget)
     return world, predict(world.snapshot, world.scenario, world.configuration)
 
 
@@ -87,12 +87,17 @@ def test_lines_that_got_too_little_get_what_is_not_needed_elsewhere_before_pods_
     assert coverage.exact and not coverage.outer_bound
 
 
+def test_where_few_nodes_take_part_more_is_tried() -> None:
+    assert units_of(24) > units_of(25) == UNITS
+    assert node_runs_max(100, 24) > node_runs_max(100, 25)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", EXPENSIVE)
 def test_a_prediction_takes_little_more_than_its_budget(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    units = UNITS // 3  # both worlds would take more
+    units = 400_000  # both worlds would take more
     budget = Budget(units)
     predicted_with(budget, seed, monkeypatch)
     assert -units // 20 < budget.left < units // 20
