@@ -108,6 +108,20 @@ def test_the_order_of_waiting_nodes_is_unknown_within_a_zone() -> None:
     assert objects(warnings, "queue-duplicates-bug") is None
 
 
+@pytest.mark.parametrize(
+    ("release", "said"), [("1.16.15", False), ("1.19.9", True), ("1.37.0", True)]
+)
+def test_a_pass_between_nodes_of_a_tick_wastes_a_token_where_a_name_can_be_queued_again(
+    release: str, said: bool
+) -> None:
+    names = [f"n{i}" for i in range(6)]
+    stop = make_event(3, "kubelet-stop", names[:2])
+    warnings = warn(names, [], [stop], configuration=configured(release), horizon=120)
+    assert objects(warnings, "token-may-be-wasted") == (names[:2] if said else None)
+    alone = warn(names, [], [make_event(3, "kubelet-stop", names[:1])], horizon=120)
+    assert objects(alone, "token-may-be-wasted") is None
+
+
 @pytest.mark.parametrize(("release", "said"), [("1.19.8", True), ("1.19.9", False)])
 def test_releases_that_queue_duplicates(release: str, said: bool) -> None:
     names = [f"n{i}" for i in range(6)]

@@ -97,7 +97,13 @@ _STAYS = {
 # Said first.
 _LOUD_CODES = INCOMPLETE_CODES
 # They tell why windows are wide, in nearly every prediction; wide explains them.
-_ROUTINE_CODES = {"monitor-phase-unknown", "queue-order-unknown", "flags-assumed", "large-dump"}
+_ROUTINE_CODES = {
+    "monitor-phase-unknown",
+    "queue-order-unknown",
+    "token-may-be-wasted",
+    "flags-assumed",
+    "large-dump",
+}
 # What the verdict says of every pod that is stuck.
 _TOLD = {*DRAINS_TOLD, *_TOLD_CODES, *_TOLD_FIRST, *_TOLD_MESSAGES, "unreachable-stuck-terminating"}
 

@@ -229,6 +229,19 @@ def queue_order_unknown(context: WarningContext) -> Statements:
         )
 
 
+def token_may_be_wasted(context: WarningContext) -> Statements:
+    """Several nodes in one line: a tick may queue one that a pass has just tainted (``markNodeForTainting``, 1.19.9)."""
+    if context.profile.queue_mode != "REMOVE_ADD" or not context.configuration.taint_mode:
+        return
+    for zone, nodes in _contended_zones(context).items():
+        yield Statement(
+            f"several nodes wait in {zone or 'the zone without a name'} for one rate: should a tainting "
+            "pass come between two nodes of one monitor tick, which is rare, the node it taints is queued "
+            "once more, wastes a token, and the nodes behind it are tainted one token later than told here",
+            nodes,
+        )
+
+
 def queue_duplicates_bug(context: WarningContext) -> Statements:
     """1.19.0-1.19.8 and 1.20.0-1.20.4 queue what is queued."""
     if context.profile.queue_mode != "SETREMOVE":
