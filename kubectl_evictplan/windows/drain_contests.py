@@ -226,11 +226,12 @@ class Contests:
         if reasons != {DrainEnd.ERROR} or found.one_by_one:
             # Who fails the node may not be asked in time.
             reasons |= {DrainEnd.TIMEOUT}
+        # Nor does it wait for a budget that opens, or a pod that goes, only after that.
         earliest_ns = min(found.earliest_ns, timeout_ns)
         if found.held:
             reasons -= {DrainEnd.DRAINED}
             given_up = [self._given_up(pod, found, turn)[0] for pod in found.held]
-            earliest_ns = max(found.earliest_ns, *given_up)
+            earliest_ns = max(earliest_ns, *given_up)
         return found._replace(
             tasks=tasks,
             earliest_ns=earliest_ns,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from drain_worlds import App, drain, drained_cluster, proven
 from msgspec.structs import replace
 
@@ -69,6 +70,20 @@ def test_kubectl_gives_up_whom_nobody_lets_go_at_its_first_try_after_the_time_is
     (low, high), *_ = turns(bounds)
     # Tries come every 5.006 s to 5.19 s.
     assert 10 + 20 < low < high < 10 + 21.5
+
+
+@pytest.mark.parametrize("parallel", [0, 2])
+def test_kubectl_gives_up_on_time_although_a_budget_would_open_later(parallel: int) -> None:
+    full = App("full", ["a1", "b2"], least=2)
+    later = App("web", ["a1", "b1"], most=1, policy="AlwaysAllow", unready=[1])
+    event = drain("a1", at=1, timeout_ns=ns(8), parallel=parallel)
+    bounds = proven(drained_cluster(full, later), event, drain("b1", at=20))
+    first, _ = bounds.turns.values()
+    assert first.reasons == {DrainEnd.TIMEOUT}
+    assert "default/web-0" not in {key.pod for key in bounds.rows}
+    (low, high), *_ = turns(bounds)
+    # The second try after the first request is the first that is not in time.
+    assert 1 + 8 < low < 1 + 10 + 0.1 < high
 
 
 def test_nobody_comes_to_a_node_that_was_cordoned_before_he_was_evicted() -> None:
