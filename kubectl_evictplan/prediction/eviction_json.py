@@ -25,7 +25,7 @@ Encode = Callable[[Any], bytes]
 
 # What groups share, and names, are encoded for so many rows together.
 _ROWS_LEARNT_AT_ONCE = 160
-# So many are joined: some 100 KB, which the processor still has at hand when they are hashed or written.
+# So many are joined: some 100 KB, which the processor still has at hand when they are written.
 _ROWS_AT_ONCE = 40
 # So many texts are kept of what leads to evictions on a node, and of names that come again.
 _TEXTS_MAX = 6_000
@@ -69,23 +69,23 @@ def inside(compact: bytes, depth: int) -> bytes:
 class EvictionTexts:
     """JSON of rows that are ``grouped``. ``encode`` makes compact JSON of a value."""
 
-    def __init__(self, encode: Encode, indents: int | None = None) -> None:
-        """``indents``: how many indents of two blanks stand before each row; None for compact texts."""
+    def __init__(self, encode: Encode, indents: int) -> None:
+        """``indents``: how many indents of two blanks stand before each row."""
         self._encode, self._indents = encode, indents
         keys = {field.name: field.encode_name for field in (*fields(Eviction), *fields(Because))}
-        line, blank = ("", "") if indents is None else ("\n" + "  " * indents, " ")
-        inside = line and line + "  "
+        line = "\n" + "  " * indents
+        inside = line + "  "
         self._separator = f",{line}".encode()
         # Strings stand between quotes: these are those of the texts around them. Quotes in strings
         # are escaped, so that a key with its quotes is nowhere else.
-        before = [f'"{keys[name]}":{blank}"' for name in _NAMES]
+        before = [f'"{keys[name]}": "' for name in _NAMES]
         self._before_namespace = f"{{{inside}{before[0]}".encode()
         self._before_pod, self._before_uid = (f'",{inside}{each}'.encode() for each in before[1:])
         self._no_names = self._before_namespace + self._before_pod + self._before_uid
-        self._before_owner = f'"{keys["owner"]}":{blank}"'.encode()
-        self._before_chain = f'",{inside}"{keys["because"]}":{blank}['.encode()
+        self._before_owner = f'"{keys["owner"]}": "'.encode()
+        self._before_chain = f'",{inside}"{keys["because"]}": ['.encode()
         self._no_owner = self._before_owner + self._before_chain
-        before_object = f'"{keys["object"]}":{blank}"'
+        before_object = f'"{keys["object"]}": "'
         self._no_object = f'{before_object}"'.encode()
         self._around_key = f"{before_object}pod/".encode(), b'"'
         self._common = _Strings(encode)
@@ -133,8 +133,7 @@ class EvictionTexts:
 
     def _inside(self, values: Sequence[Any], deeper: int) -> bytes:
         """The JSON of a list so many indents deeper than a row, without what opens and closes it."""
-        text = self._encode(values)
-        return text[1:-1] if self._indents is None else inside(text, self._indents + deeper)
+        return inside(self._encode(values), self._indents + deeper)
 
     def _pieces(
         self, rows: Sequence[OneOfGroup], texts: dict[int, _GroupTexts]

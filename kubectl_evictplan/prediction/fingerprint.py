@@ -8,19 +8,24 @@ from collections.abc import Iterator
 import msgspec
 
 from kubectl_evictplan.prediction.document import Prediction
-from kubectl_evictplan.prediction.eviction_json import EvictionTexts
-from kubectl_evictplan.prediction.grouped_evictions import Evictions
-from kubectl_evictplan.prediction.records import plain
+from kubectl_evictplan.prediction.grouped_evictions import EvictionGroup, Evictions
+from kubectl_evictplan.prediction.records import Because, Eviction, plain
 
 _encoder = msgspec.json.Encoder(order="deterministic", enc_hook=plain)
 _ROWS_AT_ONCE = 500
+
+# Of one eviction: namespace, pod, uid and owner, and the digest of all the rest.
+_Told = tuple[str, str, str, str, str]
 
 
 def fingerprint(prediction: Prediction) -> str:
     """Return "sha256:<hex>" over the prediction's canonical JSON: keys in order, no blanks, UTF-8.
 
-    ``impact`` counts as null: it follows from the rest, and a plan is made without it. ``fingerprint`` counts as "". Where
-    a lone surrogate has no UTF-8, Python's spelling of the document counts.
+    ``impact`` counts as null: it follows from the rest, and a plan is made without it. ``fingerprint`` counts as "". Each
+    of the ``evictions`` counts as the list of its namespace, pod, uid, owner, and the SHA-256 (hex) of all the rest: of the
+    canonical JSON of a list of the row, in which those four are "" and so is the ``object`` of links about the pod itself,
+    and of the places of these links in ``because``. So what thousands of rows share is encoded once. Where a lone
+    surrogate has no UTF-8, Python's spelling of the document counts.
     """
     bare = msgspec.structs.replace(prediction, impact=None, fingerprint="")
     digest = hashlib.sha256()
@@ -39,19 +44,55 @@ def _canonical(prediction: Prediction) -> Iterator[bytes]:
     for field in msgspec.structs.fields(prediction):
         yield before + _encoder.encode(field.encode_name) + b":"
         before, value = b",", getattr(prediction, field.name)
-        if isinstance(value, Evictions) and value.grouped:
-            yield from _grouped(value)
-        elif isinstance(value, tuple | Evictions):
-            yield from _list(tuple(value))
+        if isinstance(value, Evictions):
+            yield from _list(tuple(_told(value)))
+        elif isinstance(value, tuple):
+            yield from _list(value)
         else:
             yield _encoder.encode(value)
     yield b"}"
 
 
-def _grouped(evictions: Evictions) -> Iterator[bytes]:
-    yield b"["
-    yield from EvictionTexts(_encoder.encode).chunks(evictions)
-    yield b"]"
+def _told(evictions: Evictions) -> Iterator[_Told]:
+    """Rows that came one by one count as the same rows in groups."""
+    if not evictions.grouped:
+        yield from map(_by_itself, evictions.rows)
+        return
+    digests: dict[int, str] = {}
+    for names, group in evictions.in_order:
+        if (digest := digests.get(id(group))) is None:
+            digest = digests[id(group)] = _shared_digest(group)
+        if digest:
+            yield names.namespace, names.pod, names.uid, names.owner, digest
+        else:
+            yield _by_itself(group.row(names))
+
+
+def _shared_digest(group: EvictionGroup) -> str:
+    """The digest of all rows of the group; "" where a link names one of its pods, and so is about the pod itself in one row alone."""
+    before, rest = group.chain
+    chain = (*before, *rest)
+    objects = {link.object for link in chain if link.object.startswith("pod/")}
+    if objects and any(f"pod/{names.key}" in objects for names in group.pods):
+        return ""
+    own = [at for at, link in enumerate(rest, len(before)) if not link.object]
+    return _digest(group.shared, chain, own)
+
+
+def _by_itself(row: Eviction) -> _Told:
+    pod = f"pod/{row.key}"
+    own = [at for at, link in enumerate(row.because) if link.object == pod]
+    chain = [
+        Because(link.offset_seconds, link.what, "", link.rule) if link.object == pod else link
+        for link in row.because
+    ]
+    return row.namespace, row.pod, row.uid, row.owner, _digest(row, tuple(chain), own)
+
+
+def _digest(row: Eviction, chain: tuple[Because, ...], own: list[int]) -> str:
+    """``own``: which links of ``chain`` are about the pod itself; their object is ""."""
+    rest = msgspec.structs.replace(row, namespace="", pod="", uid="", owner="", because=chain)
+    return hashlib.sha256(_encoder.encode((rest, own))).hexdigest()
 
 
 def _list(rows: tuple[object, ...]) -> Iterator[bytes]:

@@ -11,7 +11,8 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from report.builders import eviction, inputs, one_of_each, prediction
+from msgspec.structs import replace
+from report.builders import eviction, inputs, kept, one_of_each, prediction
 from ruamel.yaml import YAML
 
 from builders import encoded
@@ -212,8 +213,20 @@ def test_explain_limits_data_to_the_pod(output: str) -> None:
 
 @pytest.mark.parametrize("rows", [0, 1, 1001])
 def test_a_fingerprint_counts_the_bytes_of_the_document_that_is_encoded_at_once(rows: int) -> None:
-    value = prediction(evictions=tuple(eviction(f"web-{index}") for index in range(rows)))
+    value = prediction(kept=tuple(kept(f"web-{index}") for index in range(rows)))
     canonical = encoded(value)
+    assert fingerprint(value) == f"sha256:{hashlib.sha256(canonical).hexdigest()}"
+
+
+def test_a_fingerprint_counts_of_an_eviction_the_names_and_a_digest_of_the_rest() -> None:
+    row, value = eviction("web-1"), prediction(evictions=(eviction("web-1"),))
+    links = [replace(link, object="") for link in row.because[2:]]
+    rest = replace(row, namespace="", pod="", uid="", owner="", because=(*row.because[:2], *links))
+    digest = hashlib.sha256(encoded((rest, [2, 3]))).hexdigest()
+    names = row.namespace, row.pod, row.uid, row.owner
+
+    canonical = encoded(value).replace(encoded(row), encoded((*names, digest)))
+    assert digest.encode() in canonical
     assert fingerprint(value) == f"sha256:{hashlib.sha256(canonical).hexdigest()}"
 
 

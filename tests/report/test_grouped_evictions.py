@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from msgspec.structs import replace
+from msgspec import Struct
+from msgspec.structs import fields, replace
 from report.builders import eviction, prediction
 
 from builders import encoded
@@ -18,6 +19,7 @@ from kubectl_evictplan.prediction.grouped_evictions import (
     PodNames,
     SharedChain,
 )
+from kubectl_evictplan.prediction.stored import decode_prediction
 from kubectl_evictplan.report import render
 
 BEFORE = (Because(1.0, 'says "object":"" and %s', "node/n1", "scenario"),)
@@ -69,6 +71,66 @@ def test_half_a_character_is_replaced_in_groups_as_in_rows() -> None:
 def test_a_fingerprint_does_not_tell_groups_from_rows(pods: tuple[str, ...]) -> None:
     told, by_row = map(fingerprint, both_ways(group(*pods)))
     assert told == by_row
+
+
+NAMING = (Because(1.0, "goes first", "pod/ns of web-0/web-0", "scenario"),)
+
+
+@pytest.mark.parametrize(
+    "chain", [SharedChain(NAMING, OWN), SharedChain((), NAMING + OWN)], ids=("before", "rest")
+)
+def test_a_fingerprint_does_not_tell_who_says_that_a_link_is_about_the_pod_itself(
+    chain: SharedChain,
+) -> None:
+    told, by_row = map(fingerprint, both_ways(group(*PLAIN, chain=chain)))
+    assert told == by_row
+
+
+def test_a_fingerprint_is_the_same_when_it_is_read_back() -> None:
+    value = prediction(evictions=Evictions([group(*PLAIN, *QUOTES, *WIDE)]))
+    text = "".join(render(value, "json")).encode()
+    assert fingerprint(decode_prediction(text, "prediction.json")) == fingerprint(value)
+
+
+def _others(row: Eviction) -> Iterator[Eviction]:
+    """The row with one fact changed: each of its own and of its links' fields, whom links are about, and their order."""
+    for field in fields(row):
+        if field.name != "because":
+            yield replace(row, **{field.name: _another(getattr(row, field.name))})
+    for at, link in enumerate(row.because):
+        for each in fields(link):
+            changed = replace(link, **{each.name: _another(getattr(link, each.name))})
+            yield replace(row, because=(*row.because[:at], changed, *row.because[at + 1 :]))
+        for about in ("", f"pod/{row.key}", "pod/", "pod"):
+            changed = replace(link, object=about)
+            yield replace(row, because=(*row.because[:at], changed, *row.because[at + 1 :]))
+    yield replace(row, because=row.because[:-1])
+    yield replace(row, because=row.because[::-1])
+
+
+def _another(value: object) -> object:
+    if isinstance(value, Struct):
+        return None
+    if isinstance(value, tuple):
+        return ()
+    return f"{value}x" if isinstance(value, str) else value + 1
+
+
+def test_a_fingerprint_covers_each_fact_of_a_row() -> None:
+    row = eviction("web-0")
+    others = {other for other in _others(row) if other != row}
+    known = {fingerprint(prediction(evictions=(other,))) for other in (row, *others)}
+    assert len(known) == len(others) + 1 > 40
+
+
+def test_a_fingerprint_covers_which_names_stand_where() -> None:
+    rows = eviction("web-0"), eviction("web-1", node="n2")
+    swapped = [
+        tuple(replace(one, **{name: getattr(other, name)}) for one, other in (rows, rows[::-1]))
+        for name in ("namespace", "pod", "uid", "owner", "node", "because")
+    ]
+    different = {rows, rows[::-1], rows[:1], rows * 2, *swapped}
+    assert len({fingerprint(prediction(evictions=some)) for some in different}) == len(different)
 
 
 def test_rows_stand_by_offset_namespace_name_and_who_deletes() -> None:
