@@ -93,7 +93,8 @@ def placed(snapshot: ClusterSnapshot, *nodes: str) -> Any:
         scenario,
         resolve_configuration(ControllerSettings("1.29.6"), snapshot.control_plane),
     )
-    return msgspec.to_builtins(assess_impact(*known, predict(*known)).replacements)
+    found = assess_impact(*known, predict(*known)).replacements
+    return msgspec.to_builtins(found, enc_hook=plain)
 
 
 @settings(max_examples=4)
