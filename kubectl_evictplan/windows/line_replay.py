@@ -133,7 +133,12 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
     # Of the line that just used its token: the bucket as it is then, while it holds less than one that did not.
     _spent: TokenBucketRateLimiter | None = None
     _pass_inside_matters: bool = False
-    _late_view_matters: bool = False
+    # Of each token that was spent while a pass could still see somebody ready in line: when Ready=Unknown was written.
+    _late_views_ns: list[int] = []
+    # When Ready=Unknown was written while nobody waited.
+    _idle_until_ns: set[int] = set()
+    # Where passes see late: who would be seen as ready now, and so waits at the head.
+    _seen_late: set[str] = set()
     _token_matters: bool = False
 
     def __post_init__(self) -> None:
@@ -169,7 +174,8 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
             self._waits,
             every_token_serves=every_token_serves,
             pass_inside_matters=self._pass_inside_matters,
-            late_view_matters=self._late_view_matters,
+            late_views_ns=self._late_views_ns,
+            views_apart_ns=[ns for ns in self._late_views_ns if ns in self._idle_until_ns],
             token_at_start_matters=self._token_matters,
             before=self._before,
         )
@@ -182,6 +188,8 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
             self._now_ns, self._pass_ns = self._pass_ns, None
             if limiter.try_accept(self._now_ns):
                 assert isinstance(limiter, TokenBucketRateLimiter), "the other one refuses always"
+                newest_ns = max(self._unknown_since_ns.values(), default=-NEVER_NS)
+                self._note_late_view(newest_ns)
                 self._tokens_ns.append(self._now_ns)
                 left = self._serve_evenly(limiter, left - 1)
                 break
@@ -229,12 +237,23 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
         if latest_tick_ns is None:
             latest_tick_ns = self._grid.newest(self._now_ns)
         self._latest_tick_ns = latest_tick_ns
+        if self._seen_late:
+            self._place_who_is_seen(latest_tick_ns)
         self._look_at_token()
         self._queue.try_pass(self._now_ns, latest_tick_ns, self._process)
         for name in self._next:
             self._mark(name)
         self._next.clear()
         self._plan_pass()
+
+    def _place_who_is_seen(self, latest_tick_ns: int) -> None:
+        """Nobody had a token while they were seen late: the tick that put them in line may as well have put them elsewhere."""
+        for name in sorted(filter(self._sees_new_status, self._seen_late)):
+            self._seen_late.discard(name)
+            if name in self._open and name in self._wanted:
+                self._queue.remove(self._alias_of.pop(name))
+                given = self._alias(name), self._mode, self._now_ns, latest_tick_ns
+                self._queue.mark(*given, lacks_taint=True)
 
     def _plan_pass(self) -> None:
         if self._queue:
@@ -278,8 +297,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
         """What the queue calls the node, until it is taken out."""
         alias = self._alias_of.get(name)
         if alias is None:
-            written_ns = self._unknown_since_ns.get(name, -1)
-            in_line = InLine(name, self._leaves_ns(name), written_ns)
+            in_line = InLine(name, self._leaves_ns(name), name in self._seen_late)
             alias = in_line.placed(self._order)
             self._alias_of[name], self._in_line[alias] = alias, in_line
         return alias
@@ -366,6 +384,10 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
         if before in (TRUE, None) and status == UNKNOWN:
             # What a kubelet posts the informer shows before any tick decides on it.
             self._unknown_since_ns[name] = self._now_ns
+            if not self._open:
+                self._idle_until_ns.add(self._now_ns)
+            if self._rules.stale_lister:
+                self._seen_late.add(name)
         since_ns = self._wanted.get(name)
         if (
             since_ns is not None
@@ -424,8 +446,10 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
         """``doNoExecuteTaintingPass`` (or ``doEvictionPass``) for the node at the head of the line."""
         head, token = self._in_line[alias], len(self._tokens_ns)
         name = head.name
-        for rival in self._queue.rivals(self._latest_tick_ns):
-            self._before.add((head, self._in_line[rival]))
+        rivals = [self._in_line[rival] for rival in self._queue.rivals(self._latest_tick_ns)]
+        self._before.update((head, rival) for rival in rivals)
+        written_ns = (self._unknown_since_ns.get(each.name, -NEVER_NS) for each in (head, *rivals))
+        self._note_late_view(max(written_ns))
         self._tokens_ns.append(self._now_ns)
         reason = self._why_wasted(name)
         left = self._left.get(name, self._numbers.get(name, 1)) - 1
@@ -450,11 +474,16 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
             return None
         exists = name not in self._gone
         reason = why_token_is_wasted(self._ready.get(name, TRUE), exists=exists)
-        if reason is None and not self._sees_new_status(name):
-            self._late_view_matters = True
-            if self._rules.stale_lister:
-                return WasteReason.STALE_INFORMER
+        if reason is None and self._rules.stale_lister and not self._sees_new_status(name):
+            # The next tick puts it elsewhere.
+            self._seen_late.discard(name)
+            self._left_place.add(name)
+            return WasteReason.STALE_INFORMER
         return reason
+
+    def _note_late_view(self, newest_ns: int) -> None:
+        if self._rules.taint_mode and self._now_ns - newest_ns < STALE_LISTER_NS:
+            self._late_views_ns.append(newest_ns)
 
     def _sees_new_status(self, name: str) -> bool:
         """Whether an informer shows it by now, however late."""

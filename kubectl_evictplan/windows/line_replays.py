@@ -6,6 +6,7 @@ Whatever order and rules agree with that, give it again.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Hashable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -81,6 +82,9 @@ class Replayed(msgspec.Struct, frozen=True):
     before: Collection[tuple[InLine, InLine]]
     pass_inside_matters: bool
     late_view_matters: bool
+    # Which of the line's ``unknown_after_ready_ns`` late views may waste a token of; and before which of them nobody waits.
+    late_views: Collection[int]
+    views_apart: Collection[int]
     token_at_start_matters: bool
     # How many operations were replayed.
     operations: int
@@ -188,7 +192,9 @@ def _replayed(
         before,
         history.pass_inside_matters,
         # Where nodes stood for several, nobody looked.
-        history.late_view_matters or bool(numbers),
+        bool(history.late_views_ns) or bool(numbers),
+        {bisect_left(line.unknown_after_ready_ns, ns) for ns in history.late_views_ns},
+        {bisect_left(line.unknown_after_ready_ns, ns) for ns in history.views_apart_ns},
         history.token_at_start_matters,
         len(operations),
     )

@@ -171,7 +171,24 @@ def _replays_of(
     runs = [known.of(line, rules, order, groups, spread.gap_ns) for line, rules in replayed]
     between = lags_between(replayed, [run.tokens.at_ns for run in runs])
     runs += [known.of(line, rules, order, groups, spread.gap_ns) for line, rules in between.rules]
-    return runs, between.missed
+    missed = between.missed
+    if any(run.late_views for run in runs):
+        late = [(line, rules) for line, rules in replayed if rules.stale_lister]
+        in_time = [(line, rules._replace(stale_lister=False)) for line, rules in late]
+        others = [known.of(line, rules, order, groups, spread.gap_ns) for line, rules in in_time]
+        missed |= _unseen_late_views(runs, others)
+    return runs, missed
+
+
+def _unseen_late_views(seen: Iterable[Replayed], unseen: Iterable[Replayed]) -> frozenset[str]:
+    """The name of late views where replays in which all views are late, and in which none is, do not show all that these can do.
+
+    While somebody waits, tokens come at the same instants whomever they are spent on, so most are spent where all are wasted that
+    can be. But a token that an earlier view does not waste may be there for a later one to waste, where nobody waits in between.
+    """
+    met = {view for run in seen for view in run.late_views}
+    apart = {view for run in unseen for view in run.views_apart}
+    return frozenset() if apart <= met else frozenset({StaleView.name})
 
 
 def _between_ends(windows: list[WaitWindow], spread: Spread) -> list[WaitWindow]:

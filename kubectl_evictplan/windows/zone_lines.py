@@ -28,15 +28,15 @@ Groups = tuple[tuple[str, ...], ...]
 
 
 class InLine(NamedTuple):
-    """A node that waits: when it leaves unserved (``NEVER_NS``: it stays), and when a tick wrote Ready=Unknown before (-1: none did)."""
+    """A node that waits: when it leaves unserved (``NEVER_NS``: it stays), and whether passes still see it as ready."""
 
     name: str
     leaves_ns: int
-    written_ns: int
+    seen_late: bool = False
 
     def placed(self, order: Order) -> str:
-        """Its place as text, another one for each node: the smaller the earlier."""
-        return f"{order(self)}/{self.name}"
+        """Its place as text, another one for each node: the smaller the earlier. Who may cost a token for nothing comes first."""
+        return f"{int(not self.seen_late)}{order(self)}/{self.name}"
 
 
 # A node's place among those that one tick puts in line, as text, the smaller the earlier.
@@ -67,9 +67,12 @@ class LineHistory(msgspec.Struct, frozen=True):
     waits: Mapping[str, Sequence[Wait]]
     # Nodes stand for several: each token is spent on another one.
     every_token_serves: bool
-    # What the rules say of passes inside ticks, and of informers that show things late, had a say in it.
+    # What the rules say of passes inside ticks had a say in it.
     pass_inside_matters: bool
-    late_view_matters: bool
+    # Of each token for which somebody in line could still be seen as ready: when Ready=Unknown was written of that node.
+    late_views_ns: Sequence[int]
+    # Of these the ones before which nobody waited.
+    views_apart_ns: Sequence[int]
     token_at_start_matters: bool
     # Who was taken before whom that could have been taken as well: the replay is the same in every order that says so.
     before: Collection[tuple[InLine, InLine]]
@@ -175,15 +178,6 @@ class ZoneLine:
         told = (each for each in self.told if each.told is Told.STATUS and each.at_ns >= since_ns)
         return self._everybody(each.name for each in told if each.status == UNKNOWN)
 
-    def _newest_unknown_ns(self, name: str, before_ns: int) -> int:
-        """When it was last written of a node before that instant that it is Unknown, after it was ready or new; -1: never."""
-        earlier = (
-            at_ns
-            for at_ns, was in reversed(self._turns_unknown.get(name, ()))
-            if at_ns < before_ns and was in (TRUE, None)
-        )
-        return next(earlier, -1)
-
     @cached_property
     def unknown_after_ready_ns(self) -> list[int]:
         """When ticks write Ready=Unknown of nodes that were ready or new, sorted: a late view shows them ready."""
@@ -246,7 +240,7 @@ class ZoneLine:
     def in_line(self) -> list[InLine]:
         """Every node, for each of its waits."""
         return [
-            InLine(name, at_ns, self._newest_unknown_ns(name, at_ns))
+            InLine(name, at_ns)
             for name in self.group_of
             for at_ns in (*self.leaving.get(name, ()), NEVER_NS)
         ]

@@ -38,11 +38,6 @@ def _first_leaves_last(one: InLine) -> str:
     return f"{NEVER_NS - one.leaves_ns:020}"
 
 
-def _newest_first(one: InLine) -> str:
-    """Whose Ready=Unknown was written last: wherever a late view shows one of them ready, it is at the head."""
-    return f"{NEVER_NS - one.written_ns:020}{one.leaves_ns:020}"
-
-
 def _last_in_line(names: frozenset[str]) -> Order:
     return lambda one: f"{int(one.name in names)}{one.leaves_ns:020}"
 
@@ -69,7 +64,7 @@ class OrderInLine(Unknown[Served]):
     ) -> None:
         """``leavers``: groups of alike nodes of which some leave unserved; ``operations`` of one replay.
 
-        ``seen_late``: a pass may waste its token on nodes that it still sees ready. ``again``: groups of which
+        ``seen_late``: a pass may waste its token on nodes that it still sees ready; they come first then. ``again``: groups of which
         every tick puts another entry in line (1.19.0-8, 1.20.0-4), which comes before or after nodes that are new.
         ``untainted``: groups that lose a taint to a person while others wait. ``made_anew``: ticks make the line anew, and each
         time those who have their taint come again as well, before or after those who wait.
@@ -90,15 +85,13 @@ class OrderInLine(Unknown[Served]):
     def settle(self, part: Served, most: int) -> Iterator[Served]:
         """Those who leave first come first, those who leave first come last, and each of them comes last once.
 
-        And once those come first who may cost a token for nothing, always the newest of them. Where entries are put in line again, each group comes first
+        In each of them those come first who may cost a token for nothing (``InLine.placed``). Where entries are put in line again, each group comes first
         once, and last once. So do those who lose their taints; where there are several groups of them, or other orders
         matter as well, not every combination is tried.
         """
         if self._made_anew:
             # Each line has an order of its own.
             part = part._replace(missed=part.missed | {self.name})
-        if self._seen_late:
-            yield part._replace(order=_newest_first)
         several = len(self._again) if len(self._again) > 1 else 0
         if several > most or (several and not self._fits):
             several, part = 0, part._replace(missed=part.missed | {self.name})
