@@ -306,6 +306,17 @@ def test_a_pass_that_reads_a_stale_lister_wastes_its_token(release: str) -> None
 
 
 @pytest.mark.parametrize("release", CURRENT)
+def test_a_new_process_never_sees_a_node_as_it_was_before_its_first_tick(release: str) -> None:
+    # The process before wrote Ready=Unknown 15 ms ago; what the first tick of this one read shows it.
+    timing = Timing(pass_phase_ns=ns(0.02), stale_lister=True)
+    outcome = Runner(MODELS["simulation"])(
+        release, cluster("a", "b", "c"), [silence("a"), *restart(55.015)], timing=timing
+    )
+    assert outcome.unknown() == [(55, "a")]
+    assert outcome.tainted() == [(55.035, "a")]
+
+
+@pytest.mark.parametrize("release", CURRENT)
 def test_a_stale_lister_that_shows_ready_false_has_the_taint_for_that_written(release: str) -> None:
     # One token in 50 s: b is still in line when it is given up, and the pass after that sees what it posted.
     timing = Timing(pass_phase_ns=ns(0.02), stale_lister=True)

@@ -62,7 +62,7 @@ class NoExecuteTainter:
         # True while a pass writes the taint that the node waited for.
         self.tainting_in_pass = False
         self._timing = timing
-        # What an informer that is late still shows of nodes of which a tick wrote Ready=Unknown.
+        # What an informer that is late still shows of nodes of which a tick of this process wrote Ready=Unknown.
         self._shown_before: dict[str, str | None] = {}
 
     def unknown_written(self, before: Node) -> None:
@@ -121,7 +121,7 @@ class NoExecuteTainter:
         reason = why_token_is_wasted(status, exists=node is not None)
         may_be_late = self._profile.taint_on_current_condition and self._timing.stale_lister
         if reason is None and may_be_late and self._was_just_written(name):
-            if self._shown_before.get(name) == FALSE:
+            if self._shown_before[name] == FALSE:
                 status = FALSE  # the taint for that is written; the next tick swaps it
             else:
                 reason = WasteReason.STALE_INFORMER
@@ -135,7 +135,12 @@ class NoExecuteTainter:
         return None
 
     def _was_just_written(self, name: str) -> bool:
-        """Whether Ready=Unknown was written so recently that an informer may not show it yet."""
+        """Whether this process wrote Ready=Unknown so recently that its informer may not show it yet.
+
+        What the process before wrote, a tick has read from this informer before it put the node in line.
+        """
+        if name not in self._shown_before:
+            return False
         causes = self._state.node_causes[name]
         while causes:
             entry = self._state.timeline.entries[causes[0]]
