@@ -332,6 +332,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
                 self._forget()
                 self._wanted.clear()
                 self._mark_again.clear()
+                self._unknown_since_ns.clear()  # the first tick of the next process reads it before its first pass
                 if not self._rules.taint_mode:
                     self._tainted.clear()  # who was evicted is known to nobody else
             case Told.STARTED:

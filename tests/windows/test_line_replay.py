@@ -159,6 +159,15 @@ def test_a_new_process_begins_with_a_full_bucket_and_ticks_of_its_own() -> None:
     assert line.served() == {"a": [5], "b": [8, 18]}
 
 
+def test_what_the_process_before_wrote_is_no_stale_view_of_the_next() -> None:
+    line = Line("1.34.4", stale_lister=True)
+    line.status(5, "Unknown", "a")
+    line.tell(5, Told.STOPPED)
+    line.tell(5.1, Told.STARTED)
+    line.tell(5.1, Told.MARK, "a")
+    assert line.served() == {"a": [5.1]}
+
+
 @pytest.mark.parametrize("before", ["True", None])
 def test_a_stale_informer_wastes_the_token_of_a_node_that_was_ready_or_had_never_posted(
     before: str | None,
