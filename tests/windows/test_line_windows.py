@@ -49,6 +49,18 @@ def test_a_token_that_is_too_early_by_the_lag_of_passes_alone_can_be_spent_insid
     assert line.windows()["c"] == [(spans, False)]
 
 
+def test_a_node_on_which_a_late_view_wasted_a_token_can_come_after_one_that_leaves() -> None:
+    # The token of 5 is wasted on "new"; every tick walks the nodes anew, so that of 15 can be the other's, who leaves at 40.
+    line = Line("1.37.0", stale_lister=True)
+    line.status(0, "Unknown", "old")
+    line.silent(5, "new")
+    line.tell(5, Told.MARK, "old")
+    line.returns(40, 40, "old")
+    last = round(25 + 3 * LAG, 3)
+    assert line.windows()["new"] == [(((5, last),), True)]
+    assert line.windows()["old"] == [(((5, last),), True)]
+
+
 def test_nodes_that_never_leave_can_change_places_also_when_other_ticks_queued_them() -> None:
     line = Line()
     line.silent(5, "a", "b")
