@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from builders import (
+    UNREACHABLE,
     default_tolerations,
     make_event,
     make_lease,
@@ -38,6 +39,7 @@ def all_evictions(
     nodes: Iterable[Node] = (),
     release: str = "1.29.6",
     phase_ns: int | None = None,
+    flags: dict[str, str] | None = None,
 ) -> Sequence[Eviction]:
     """``nodes`` stand for those of their names among nine ready ones of one zone."""
     all_nodes = {name: make_node(name, zone="a") for name in NAMES}
@@ -45,7 +47,7 @@ def all_evictions(
     down = [n.name for n in all_nodes.values() if n.conditions[-1].status == "Unknown"]
     leases = [make_lease(name, -600 if name in down else -1) for name in NAMES]
     snapshot = make_snapshot(all_nodes.values(), [pod], leases=leases)
-    settings = ControllerSettings(release, phase_ns)
+    settings = ControllerSettings(release, phase_ns, flags or {})
     configuration = resolve_configuration(settings, snapshot.control_plane)
     scenario = make_scenario(events, horizon=400)
     return predict(snapshot, scenario, configuration).evictions
@@ -70,6 +72,25 @@ def test_a_node_that_waits_at_the_start_may_wait_for_a_token_that_was_just_spent
     eviction = first_eviction(make_pod("p", "n0"), [], nodes=[down])
     assert eviction.earliest_seconds == 0
     assert eviction.latest_seconds == pytest.approx(10.1, abs=0.1)
+
+
+@pytest.mark.parametrize("rate", ["0.1", "0"])
+def test_a_token_that_was_just_spent_in_a_disrupted_zone_is_back_at_its_secondary_rate(
+    rate: str,
+) -> None:
+    """Six of nine nodes are down already, so that a zone that counts as large refills once in 100 s."""
+    down = [
+        make_node(
+            name, zone="a", ready="Unknown", heartbeat=-600, taints=[f"{UNREACHABLE}:NoExecute"]
+        )
+        for name in NAMES[:6]
+    ]
+    flags = {"large-cluster-size-threshold": "3", "node-eviction-rate": rate}
+    (eviction,) = all_evictions(
+        make_pod("p", "n6"), [stop("n6")], nodes=down, release="1.19.16", flags=flags
+    )
+    assert 35 < eviction.earliest_seconds < 45
+    assert eviction.latest_seconds == pytest.approx(100.2, abs=0.1)
 
 
 def test_from_1_34_a_stale_informer_may_waste_the_first_token() -> None:
