@@ -7,8 +7,9 @@ Whatever order and rules agree with that, give it again.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from itertools import pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -94,6 +95,14 @@ class Replayed(msgspec.Struct, frozen=True):
         return all(one.placed(order) < other.placed(order) for one, other in self.before)
 
 
+# Rules without one thing that may be there, and what a replay by them says of whether it would have mattered.
+_SIMPLER: tuple[tuple[Callable[[LineRules], LineRules], Callable[[Replayed], bool]], ...] = (
+    (lambda rules: rules._replace(spent_at_start=False), attrgetter("token_at_start_matters")),
+    (lambda rules: rules._replace(mid_tick_pass=False), attrgetter("pass_inside_matters")),
+    (lambda rules: rules._replace(stale_lister=False), attrgetter("late_view_matters")),
+)
+
+
 class _Asked(NamedTuple):
     """What a replay depends on besides the order."""
 
@@ -142,20 +151,12 @@ class Replays:
         """The replay, or one by simpler rules in which the difference never mattered."""
         several, rules = self._known.get(asked, ()), asked.rules
         known = next((each for each in several if each.is_that_of(order)), None)
-        if known is None and rules.spent_at_start:
-            known = self._known_of(
-                asked._replace(rules=rules._replace(spent_at_start=False)), order
-            )
-            if known is not None and known.token_at_start_matters:
-                known = None
-        if known is None and rules.mid_tick_pass:
-            known = self._known_of(asked._replace(rules=rules._replace(mid_tick_pass=False)), order)
-            if known is not None and known.pass_inside_matters:
-                known = None
-        if known is None and rules.stale_lister:
-            known = self._known_of(asked._replace(rules=rules._replace(stale_lister=False)), order)
-            if known is not None and known.late_view_matters:
-                known = None
+        for without, would_matter in _SIMPLER:
+            simpler = without(rules)
+            if known is None and simpler != rules:
+                known = self._known_of(asked._replace(rules=simpler), order)
+                if known is not None and would_matter(known):
+                    known = None
         return known
 
 
