@@ -221,10 +221,10 @@ def lease_breaker(context: WarningContext) -> Statements:
 
 def queue_order_unknown(context: WarningContext) -> Statements:
     """Several nodes in one line: who is next is not defined."""
-    for zone, nodes in _contended_zones(context).items():
+    for several_wait, nodes in _contentions(context):
         yield Statement(
-            f"several nodes wait in {zone or 'the zone without a name'} for one rate, and the order "
-            "among them is not defined: windows span all orders, single offsets are those of one of them",
+            f"{several_wait}, and the order among them is not defined: windows span all orders, single "
+            "offsets are those of one of them",
             nodes,
         )
 
@@ -233,11 +233,11 @@ def token_may_be_wasted(context: WarningContext) -> Statements:
     """Several nodes in one line: a tick may queue one that a pass has just tainted (``markNodeForTainting``, 1.19.9)."""
     if context.profile.queue_mode != "REMOVE_ADD" or not context.configuration.taint_mode:
         return
-    for zone, nodes in _contended_zones(context).items():
+    for several_wait, nodes in _contentions(context):
         yield Statement(
-            f"several nodes wait in {zone or 'the zone without a name'} for one rate: should a tainting "
-            "pass come between two nodes of one monitor tick, which is rare, the node it taints is queued "
-            "once more, wastes a token, and the nodes behind it are tainted one token later than told here",
+            f"{several_wait}: should a tainting pass come between two nodes of one monitor tick, which is "
+            "rare, the node it taints is queued once more, wastes a token, and the nodes behind it are "
+            "tainted one token later than told here",
             nodes,
         )
 
@@ -259,6 +259,12 @@ def queue_duplicates_bug(context: WarningContext) -> Statements:
         "96876)",
         sorted({queued.node for queued in context.queued}) if unseen else several,
     )
+
+
+def _contentions(context: WarningContext) -> Iterator[tuple[str, list[str]]]:
+    """Yield of each contended zone how a sentence about it begins, and the nodes."""
+    for zone, nodes in _contended_zones(context).items():
+        yield f"several nodes wait in {zone or 'the zone without a name'} for one rate", nodes
 
 
 def _contended_zones(context: WarningContext) -> dict[str, list[str]]:
