@@ -293,17 +293,6 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
         accepts = self._rules.profile.rate_zero_accepts
         return RateLimitedTimedQueue(self._rules.rate_qps, rate_zero_accepts=accepts)
 
-    def _spent_bucket(self) -> TokenBucketRateLimiter:
-        """One that refills as the zone's does now, and has just been used: it may be disrupted, at its secondary rate."""
-        limiter = self._queue.limiter
-        limited = isinstance(limiter, TokenBucketRateLimiter)
-        spent = TokenBucketRateLimiter(
-            limiter.qps if limited else self._rules.rate_qps,
-            rate_zero_accepts=self._rules.profile.rate_zero_accepts,
-        )
-        spent.try_accept(self._now_ns)
-        return spent
-
     def _alias(self, name: str) -> str:
         """What the queue calls the node, until it is taken out."""
         alias = self._alias_of.get(name)
@@ -326,7 +315,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
                 self._pass_ns = None
                 self._plan_pass()
             case Told.SPENT:
-                self._spent = self._spent_bucket()
+                self._spent = self._queue.limiter.just_used(self._now_ns)
                 if self._rules.spent_at_start:
                     self._queue.limiter.try_accept(self._now_ns)
             case Told.MID_TICK:

@@ -42,6 +42,16 @@ def test_a_refusal_costs_nothing() -> None:
     assert bucket.try_accept(ns(1))
 
 
+@pytest.mark.parametrize(("rate", "always"), [(0.1, False), (0.01, False), (0, False), (0, True)])
+def test_one_that_was_just_used_refills_at_the_same_rate(rate: float, *, always: bool) -> None:
+    bucket = TokenBucketRateLimiter(rate, rate_zero_accepts=always)
+    used = bucket.just_used(ns(7))
+    assert bucket.level_at(ns(7)) == 1
+    bucket.try_accept(ns(7))
+    for after in (0, 3, 10, 100, 3600):
+        assert used.level_at(ns(7 + after)) == bucket.level_at(ns(7 + after))
+
+
 def test_idle_time_saves_no_more_than_one_token() -> None:
     bucket = TokenBucketRateLimiter(1)
     bucket.try_accept(0)

@@ -47,6 +47,12 @@ class TokenBucketRateLimiter:
         elapsed = (now_ns - self._last_ns) / SECOND_NS
         return min(1.0, self._tokens + elapsed * self._limit)
 
+    def just_used(self, now_ns: int) -> TokenBucketRateLimiter:
+        """Another one of the same rate, whose token was taken now."""
+        other = TokenBucketRateLimiter(self.qps, rate_zero_accepts=self._unlimited)
+        other.try_accept(now_ns)
+        return other
+
     def try_accept(self, now_ns: int) -> bool:
         """Take a token if there is one; a refusal changes nothing."""
         tokens = self.level_at(now_ns) - 1.0
@@ -71,6 +77,9 @@ class NeverRateLimiter:
 
     __slots__ = ()
     qps = 1.0
+
+    def just_used(self, now_ns: int) -> None:
+        """It has no token that could have been taken."""
 
     def try_accept(self, now_ns: int) -> bool:
         """Refuse."""
