@@ -4,7 +4,7 @@ What the node lifecycle controller does in a zone follows from the zone's own no
 whether all zones are down at once. Where some node is left out because it surely stays Ready (a bystander), they never are.
 So what can happen in a zone is the same whatever happens in others, and there everybody may as well be fine: bystanders, as many as
 there are nodes, since what a tick costs at the most follows from their number. Zones that share a pod's name, or in
-which a node of one name can be, stay together.
+which a node of one name can be, stay together. Any zone may have used its token on a node that is gone: every part has its pods and its Lease.
 """
 
 from __future__ import annotations
@@ -116,16 +116,17 @@ class _ZonesApart:
     # -- one of them ------------------------------------------------------------------------------------------
 
     def _part(self, zones: frozenset[str], *, first: bool = False) -> Part:
-        """``first``: with what is in no zone."""
+        """``first``: with pods that are on no node."""
         names = {name for name, zone in self._zone_of.items() if zone in zones}
         others = self._zone_of.keys() - names
         well = Counter(self._snapshot.bystanders)
         well.update(
             self._zone_of[node.name] for node in self._snapshot.nodes if node.name in others
         )
-        pods = [pod for pod in self._snapshot.pods if pod.node_name in names]
-        if first:
-            pods = [pod for pod in self._snapshot.pods if pod.node_name not in others]
+        pods = [pod for pod in self._snapshot.pods if pod.node_name not in others]
+        if not first:
+            # Those of nodes that are gone stay: see ``zones_without_token``.
+            pods = [pod for pod in pods if pod.node_name]
         leases = self._snapshot.leases
         snapshot = replace(
             self._snapshot,
@@ -166,7 +167,7 @@ def put_together(explored: Sequence[tuple[Part, Exploration]]) -> Exploration:
 
 
 def _pairs(result: Exploration, found: Exploration) -> Iterable[tuple[Any, Any]]:
-    """Dictionaries and sets of both, in which nothing is in more than one part."""
+    """Dictionaries and sets of both, in which only what all parts find is in more than one: pods of nodes that are gone."""
     yield result.evictions, found.evictions
     yield result.zone_samples, found.zone_samples
     yield result.affected, found.affected

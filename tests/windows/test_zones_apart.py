@@ -111,6 +111,16 @@ def test_what_is_found_apart_is_what_is_found_together(monkeypatch: pytest.Monke
     assert apart.inputs.coverage == together.inputs.coverage
 
 
+def test_a_node_that_is_gone_may_have_used_the_token_of_any_zone() -> None:
+    early = make_event(1, "node-ready", ("b0",), status="False"), *FALLING[:3:2]
+    snapshot = cluster()
+    snapshot = replace(snapshot, pods=(*snapshot.pods, make_pod("orphan", "gone")))
+    apart, together = (predicted(snapshot, early, together=most) for most in (0, 10_000))
+    assert [e.windows for e in apart.evictions] == [e.windows for e in together.evictions]
+    [of_b0] = [e for e in apart.evictions if e.pod == "p-b0"]
+    assert of_b0.latest_seconds == pytest.approx(10.1, abs=0.01)
+
+
 def test_what_is_open_in_several_zones_adds_up_and_does_not_multiply() -> None:
     # Each kubelet's last renewal may be seen by one tick or by the next.
     events = [
