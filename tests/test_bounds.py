@@ -118,7 +118,8 @@ def node_contradictions(prediction: Prediction, reality: Reality) -> Iterator[st
             yield f"{key} at {at}, predicted {windows[key]}"
 
 
-def check_world(world: World, seed: int, realities: int) -> None:
+def check_world(world: World, seed: int, realities: int) -> Prediction:
+    """Hold drawn realities against the prediction, which is returned."""
     prediction = predict(world.snapshot, world.scenario, world.configuration)
     for index in range(realities):
         reality = draw_reality(world, random.Random(seed * 1000 + index))
@@ -127,6 +128,7 @@ def check_world(world: World, seed: int, realities: int) -> None:
             *node_contradictions(prediction, reality),
         ]
         assert not wrong, (seed, index, reality.timing, wrong)
+    return prediction
 
 
 # -- soundness ------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ def members() -> dict[str, set[str]]:
         for name in {module, path.stem}:
             found.setdefault(name, {"py"}).update(_defined(tree.body))
         found.setdefault(path.parent.name, set()).add(path.stem)
-        for node in ast.walk(tree):
+        for node in tree.body:
             if isinstance(node, ast.ClassDef):
                 found.setdefault(node.name, set()).update(_defined(node.body))
     return found

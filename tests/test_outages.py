@@ -43,6 +43,8 @@ from kubectl_evictplan.scenarios.outages import (
     outage_warnings,
 )
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
+from kubectl_evictplan.windows import exploration
+from kubectl_evictplan.windows.budget import Budget
 
 MINUTES_10 = ns(600)
 GRACE_NS = ns(40)
@@ -232,20 +234,24 @@ def test_kubelets_that_are_later_than_a_short_grace_period_may_cost_their_pods()
     )
     events = outage_events(Outage.API_SERVER, MINUTES_10, snapshot, ns(15), "test")
     scenario = make_scenario(events, horizon=1200)
-    prediction = predict(snapshot, scenario, configuration)
+    prediction = check_world(World(snapshot, scenario, configuration), 1, 40)
     assert {eviction.certainty for eviction in prediction.evictions} == {"possible"}
     assert {eviction.pod for eviction in prediction.evictions} == {"p1", "p2", "p3", "p4"}
-    check_world(World(snapshot, scenario, configuration), 1, 40)
 
 
+# Windows hold with any budget: a larger one only makes them narrower.
 @pytest.mark.parametrize("outage", Outage)
 @pytest.mark.parametrize(
-    "release",
-    ["1.31.0", *(pytest.param(name, marks=pytest.mark.slow) for name in ("1.20.5", "1.37.0"))],
+    ("release", "share"),
+    [
+        ("1.31.0", 8),
+        *(pytest.param(name, 1, marks=pytest.mark.slow) for name in ("1.20.5", "1.31.0", "1.37.0")),
+    ],
 )
 def test_every_return_within_the_window_evicts_within_the_windows(
-    outage: Outage, release: str
+    outage: Outage, release: str, share: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(exploration, "Budget", lambda units: Budget(units // share))
     snapshot = small()
     configuration = resolve_configuration(ControllerSettings(release), snapshot.control_plane)
     events = outage_events(outage, MINUTES_10, snapshot, ns(20), "test")
