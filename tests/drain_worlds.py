@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from builders import make_event, make_node, make_pod, make_scenario, make_snapshot, ns
 from kubectl_evictplan.cluster.readiness import ReadyTimes
 from kubectl_evictplan.cluster.rooms import NO_LIMITS
+from kubectl_evictplan.cluster.timeline import EVICTION_API
 from kubectl_evictplan.controllers.disruption import OwnerScales
 from kubectl_evictplan.controllers.flags import ControllerConfiguration, resolve_configuration
 from kubectl_evictplan.kube.budgets import BudgetIndex
@@ -25,11 +26,14 @@ from kubectl_evictplan.kube.objects import (
 )
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
 from kubectl_evictplan.windows.drain_bounds import DrainBounds
+from kubectl_evictplan.windows.drain_rivals import RowBounds
 from kubectl_evictplan.windows.drain_world import drain_world
 
 NODES = ("a1", "a2", "b1", "b2")
 # How long replacements take until they are Ready.
 READY = ns(3), ns(3)
+# From a disruption that is taken to the try that finds it back, at most: the other pod is Ready after 3.95 s, a try is 5.11 s off.
+ROUND = 9.06
 CONFIGURATION = resolve_configuration(
     ControllerSettings(kubernetes_version="1.37.0"), ControlPlaneFlags()
 )
@@ -213,3 +217,18 @@ def draw_drained_world(rng: random.Random) -> DrainedWorld:
             flags["disable_eviction"] = True
         events.append(drain(*names, at=at, **flags))
     return DrainedWorld(drained_cluster(*apps), drains(*events))
+
+
+def row(bounds: DrainBounds, pod: str, controller: str = EVICTION_API) -> RowBounds:
+    """What is proven of the one deletion of the pod."""
+    [found] = [
+        one
+        for key, one in bounds.rows.items()
+        if (key.pod, key.controller) == (f"default/{pod}", controller)
+    ]
+    return found
+
+
+def latest(bounds: DrainBounds, pod: str) -> float:
+    """Seconds after the start by which it is surely evicted."""
+    return row(bounds, pod).spans[-1][1] / 1e9

@@ -119,6 +119,7 @@ class DrainBounds:
         self._begins = dict(self._earliest_begins(plan, Contests(covered, progress)))
         firsts = FirstRequests(covered, progress, self._begins, rules)
         self._contests = Contests(covered, progress, firsts)
+        self._requests = self._contests.requests
         deleted = world.deleted.among(plan.ever_there)
         self.landings = landings(plan, self._contests, deleted)
         self._rivals = Rivals()
@@ -212,7 +213,7 @@ class DrainBounds:
             if latest_ns is not None and latest_ns < earliest_ns:
                 # kubectl gives up before.
                 continue
-            if self._contests.is_refused(task.pod, turn):
+            if self._requests.is_refused(task.pod, turn):
                 continue
             gone = turn.delays(task.pod).gone
             rival = Rival(turn.controller, earliest_ns, latest_ns, task.goes, gone)
@@ -244,16 +245,16 @@ class DrainBounds:
         if contest.one_by_one:
             by_ns = priced.end_ns
         for task, latest_ns in zip(contest.tasks, priced.latest_ns, strict=True):
-            budgets = self._contests.refusing(task.pod, turn)
+            budgets = self._requests.refusing(task.pod, turn)
             waits = not task.replacement and task.pod not in contest.failing
-            refused = self._contests.is_refused(task.pod, turn)
+            refused = self._requests.is_refused(task.pod, turn)
             refused = refused and task.pod.deletion_timestamp_ns is None
             waits = waits and not task.granted and (bool(budgets) or refused)
             if waits and (task.pod.key, task.pod.uid) not in self._never_wait:
                 # Nobody gives up whom he surely evicts.
                 gives_up = timeout and not (task.goes and turn.known)
                 ends = {EVICTED, TIMED_OUT} if gives_up else {EVICTED}
-                if self._contests.may_fail(task.pod, turn):
+                if self._requests.may_fail(task.pod, turn):
                     ends.add(FAILED)
                 until = Within(since_ns, priced.end_ns if gives_up else latest_ns)
                 if until.latest_ns is None:
@@ -261,7 +262,7 @@ class DrainBounds:
                 key = WaitKey(process, task.pod.key, task.pod.uid, budgets)
                 yield key, Wait(since_ns, until, frozenset(ends), certain=False)
         for pod in contest.held:
-            budgets = self._contests.refusing(pod, turn)
+            budgets = self._requests.refusing(pod, turn)
             tries = Within(low_ns + contest.earliest_ns, priced.end_ns)
             sure = self._comes_to(turn, priced) and not contest.one_by_one
             yield (
@@ -275,9 +276,9 @@ class DrainBounds:
                 ),
             )
         for pod in contest.failing:
-            budgets = self._contests.refusing(pod, turn)
+            budgets = self._requests.refusing(pod, turn)
             sure = turn.known and not (timeout and contest.one_by_one)
-            sure = sure and not self._contests.may_pass(pod, turn)
+            sure = sure and not self._requests.may_pass(pod, turn)
             sure = sure and self._comes_to(turn, priced)
             if contest.one_by_one and turn.drain not in self.sure.ends:
                 # Those before it may never leave their places.

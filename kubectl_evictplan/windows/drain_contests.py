@@ -36,6 +36,7 @@ from kubectl_evictplan.windows.drain_firsts import FirstRequests
 from kubectl_evictplan.windows.drain_instants import NodeDrain
 from kubectl_evictplan.windows.drain_plan import Leaving, PlannedTurn
 from kubectl_evictplan.windows.drain_progress import Progress
+from kubectl_evictplan.windows.drain_requests import Requests
 from kubectl_evictplan.windows.drain_turn_bounds import FOR_EVER, TIMEOUT_MIN_NS
 from kubectl_evictplan.windows.drain_world import Stranger
 
@@ -99,6 +100,7 @@ class Contests:
     def __init__(
         self, covered: CoveredPods, progress: Progress, firsts: FirstRequests | None = None
     ) -> None:
+        self.requests = Requests(covered, progress)
         self._covered = covered
         self._progress = progress
         self._firsts = firsts
@@ -156,9 +158,9 @@ class Contests:
         tasks = list(self._tasks(turn, begun_ns, refusable=refusable))
         if by_ns is not None and not one_by_one:
             tasks = [self._at_first(one, turn, by_ns) for one in tasks]
-        failing = [pod for pod in turn.pods if self._is_an_error(pod, turn)]
+        failing = [pod for pod in turn.pods if self.requests.is_an_error(pod, turn)]
         guests = [*turn.guests, *(one.pod for one in turn.leaving)]
-        guests = [pod for pod in guests if self._is_an_error(pod, turn)]
+        guests = [pod for pod in guests if self.requests.is_an_error(pod, turn)]
         held = [pod for pod in turn.pods if self._is_held(pod, turn)]
         met = tasks if not turn.strangers else [*tasks, *self._of_strangers(turn)]
         latest_ns = _through(met, len(failing) + len(guests), one_by_one=one_by_one)
@@ -171,11 +173,11 @@ class Contests:
             tasks = [one._replace(latest_ns=latest_ns) for one in tasks]
         there = [one.earliest_ns + one.through_ns[0] for one in tasks if one.there]
         places = frozenset(one.place for one in tasks if one.place is not None)
-        fails = turn.known and any(not self.may_pass(pod, turn) for pod in failing)
+        fails = turn.known and any(not self.requests.may_pass(pod, turn) for pod in failing)
         reasons: set[DrainEnd | None] = {DrainEnd.ERROR} if fails else {DrainEnd.DRAINED}
-        negative = any(self.may_fail(one.pod, turn) for one in tasks)
+        negative = any(self.requests.may_fail(one.pod, turn) for one in tasks)
         unseen = any(self._may_make_fail(one, turn) for one in turn.strangers)
-        unseen = unseen or any(self._may_fail_unseen(pod, turn) for pod in turn.everybody)
+        unseen = unseen or any(self.requests.may_fail_unseen(pod, turn) for pod in turn.everybody)
         if failing or guests or refusable or negative or unseen:
             reasons.add(DrainEnd.ERROR)
         if latest_ns is None:
@@ -199,10 +201,10 @@ class Contests:
 
     def _is_held(self, pod: Pod, turn: PlannedTurn) -> bool:
         """Whether kubectl asks for it in vain, for ever, and nobody deletes it in another way."""
-        places = self.asked_of(pod, turn)
+        places = self.requests.asked_of(pod, turn)
         one_way = len(places) == 1 and turn.sole_controller and pod.ready == "True"
         one_way = one_way and not self._covered.is_refusable(pod, turn)
-        one_way = one_way and not self._may_be_refused_unseen(pod, turn)
+        one_way = one_way and not self.requests.may_be_refused_unseen(pod, turn)
         return one_way and self._progress.is_closed(places[0])
 
     def _in_time(self, found: Contest, turn: PlannedTurn, settled_ns: int) -> Contest:
@@ -263,14 +265,14 @@ class Contests:
 
     def _asked_until_ns(self, pod: Pod, turn: PlannedTurn) -> int:
         """By when a pod is evicted that is asked for in time, but for its own changes."""
-        places = self.asked_of(pod, turn)
+        places = self.requests.asked_of(pod, turn)
         retries_ns = max(map(self._covered.client_retries_ns, places), default=0)
         return turn.options.timeout_ns + self._conflicts_ns(pod, turn) + GRANTED[1] + retries_ns
 
     def _conflicts_ns(self, pod: Pod, turn: PlannedTurn) -> int:
         """How long a request for the pod can be held up by writes of its budget."""
-        places = self.asked_of(pod, turn)
-        known = self._progress.is_known and not self._may_be_refused_unseen(pod, turn)
+        places = self.requests.asked_of(pod, turn)
+        known = self._progress.is_known and not self.requests.may_be_refused_unseen(pod, turn)
         if not known or len(places) != 1:
             return _HELD_UP_NS
         return min(self._progress.conflicts(places[0]) * CONFLICT[1], _HELD_UP_NS)
@@ -278,7 +280,7 @@ class Contests:
     def _given_up(self, pod: Pod, found: Contest, turn: PlannedTurn) -> Range:
         """From when to when kubectl gives up a pod that its budget never lets go: at its first try after the time is up."""
         timeout_ns = turn.options.timeout_ns
-        [place] = self.asked_of(pod, turn)
+        [place] = self.requests.asked_of(pod, turn)
         known = self._progress.is_known and not self._covered.client_retries_ns(place)
         if not known or found.one_by_one:
             late_ns = self._asked_until_ns(pod, turn) + RETRY[1] + REFUSED[1]
@@ -290,9 +292,13 @@ class Contests:
         """Whether it is evicted before any timeout counts."""
         if turn.options.disable_eviction:
             return True
-        if self._may_be_refused_unseen(task.pod, turn):
+        if self.requests.may_be_refused_unseen(task.pod, turn):
             return False
-        asked = self.asked_of(task.pod, turn) if task.replacement else self._counts(task.pod, turn)
+        asked = (
+            self.requests.asked_of(task.pod, turn)
+            if task.replacement
+            else self.requests.counts(task.pod, turn)
+        )
         asked = asked and not task.granted
         return not asked and not found.one_by_one and turn.options.timeout_ns >= TIMEOUT_MIN_NS
 
@@ -300,7 +306,7 @@ class Contests:
         for pod in turn.pods:
             if self._is_held(pod, turn):
                 continue
-            places = self.asked_of(pod, turn)
+            places = self.requests.asked_of(pod, turn)
             # Whom another process deleted no budget is asked about.
             asks = places and turn.sole_controller
             opens_ns = self._progress.first_open_ns(places[0], pod) if asks else begun_ns
@@ -309,7 +315,7 @@ class Contests:
                 # After the first that is refused kubectl deletes nobody.
                 refused = refusable and turn.options.disable_eviction
                 refused = refused or self._covered.is_refusable(pod, turn)
-                refused = refused or self.may_fail(pod, turn)
+                refused = refused or self.requests.may_fail(pod, turn)
                 there, goes = one.there and not refused, one.goes and not refused
                 yield one._replace(earliest_ns=earliest_ns, there=there, goes=goes)
         for pod in turn.guests:
@@ -341,10 +347,12 @@ class Contests:
 
     def _at_first(self, task: Task, turn: PlannedTurn, by_ns: int) -> Task:
         """The task, sooner if its pod surely finds a disruption as soon as kubectl asks."""
-        places = () if task.replacement else self.asked_of(task.pod, turn)
+        places = () if task.replacement else self.requests.asked_of(task.pod, turn)
         if self._firsts is None or len(places) != 1 or task.pod.deletion_timestamp_ns is not None:
             return task
-        if not self._counts(task.pod, turn) or self._may_be_refused_unseen(task.pod, turn):
+        if not self.requests.counts(task.pod, turn) or self.requests.may_be_refused_unseen(
+            task.pod, turn
+        ):
             return task
         held_ns = self._firsts.held_up_ns(task.pod, turn, places[0], by_ns)
         if held_ns is None:
@@ -354,19 +362,19 @@ class Contests:
 
     def _task(self, turn: PlannedTurn, pod: Pod, *, guest: bool = False) -> Iterator[Task]:
         """Nothing where several budgets cover it, which is an error if any of them is asked."""
-        if self.is_refused(pod, turn) and self._covered.fails_in_namespace(pod):
+        if self.requests.is_refused(pod, turn) and self._covered.fails_in_namespace(pod):
             return
-        if self.is_refused(pod, turn) and pod.deletion_timestamp_ns is None:
+        if self.requests.is_refused(pod, turn) and pod.deletion_timestamp_ns is None:
             # Until somebody else has deleted it, and perhaps until the namespace is gone.
             yield Task(pod, 0, None, None, (0, None), there=False, goes=False, replacement=False)
             return
         through = _through_with(pod, turn)
         # What a webhook answers (429: ask again) nobody knows either.
         asked = not turn.options.disable_eviction and self._covered.is_refusable(pod, turn)
-        if asked or self._may_be_refused_unseen(pod, turn):
+        if asked or self.requests.may_be_refused_unseen(pod, turn):
             others = self._covered.may_be_closing(pod)
             there = turn.known and not others and not asked
-            there = there and not self._may_fail_unseen(pod, turn)
+            there = there and not self.requests.may_fail_unseen(pod, turn)
             through = (0, None) if others else through
             earliest_ns = ARRIVAL[0] + UNASKED[0]
             yield Task(pod, earliest_ns, None, None, through, there, goes=False, replacement=False)
@@ -380,11 +388,11 @@ class Contests:
             if through[1] is not None:
                 through = 0, through[1] + all_ns + _LOOKS_NS
         else:
-            places = self.asked_of(pod, turn)
+            places = self.requests.asked_of(pod, turn)
             several = len(places) > 1
-            if several and not self.may_pass(pod, turn):
+            if several and not self.requests.may_pass(pod, turn):
                 return
-            counts = guest or self._counts(pod, turn)
+            counts = guest or self.requests.counts(pod, turn)
             alone = turn.known or (turn.first_there and not counts)
             held_up_ns = self._covered.held_up_ns(pod, guest=guest, alone=alone)
             evicted = plus(ARRIVAL, UNASKED, (0, held_up_ns))
@@ -400,57 +408,6 @@ class Contests:
         goes = evicted[1] is not None
         there = turn.known or turn.first_there
         yield Task(pod, *evicted, place, through, there, goes, False, held_up_ns)
-
-    def may_pass(self, pod: Pod, turn: PlannedTurn) -> bool:
-        """Whether a pod under several budgets may go unasked: it is Pending still, or somebody has deleted it meanwhile."""
-        if self.is_refused(pod, turn) or self._may_be_refused_unseen(pod, turn):
-            # Somebody else may have deleted it before kubectl comes.
-            return True
-        if not self._covered.is_unasked_at_times(pod):
-            return False
-        late = pod in turn.guests or self._covered.may_start_late(pod)
-        return late or not turn.sole_controller
-
-    def refusing(self, pod: Pod, turn: PlannedTurn) -> tuple[str, ...]:
-        """The budgets, as "namespace/name", that may refuse it."""
-        places = self.asked_of(pod, turn)
-        if not self._counts(pod, turn):
-            return ()
-        if len(places) == 1 and (asking := self._progress.asking(places[0])) is not None:
-            changes = self._covered.held_up_ns(pod, guest=False, alone=turn.known) > 0
-            return self._covered.names(places if asking.refuses or changes else ())
-        return self._covered.names(places)
-
-    def _counts(self, pod: Pod, turn: PlannedTurn) -> bool:
-        """Whether a pod that is there at the start may need a disruption."""
-        places = self.asked_of(pod, turn)
-        return len(places) > 1 or any(not self._covered.lets_go(place, pod) for place in places)
-
-    def _is_an_error(self, pod: Pod, turn: PlannedTurn) -> bool:
-        """Whether the Eviction API answers with an error that kubectl does not repeat."""
-        fails = self.is_refused(pod, turn) and self._covered.fails_in_namespace(pod)
-        return fails or len(self.asked_of(pod, turn)) > 1
-
-    def is_refused(self, pod: Pod, turn: PlannedTurn) -> bool:
-        """Whether kubectl does not evict it: its namespace is Terminating."""
-        evicts = not turn.options.disable_eviction
-        return evicts and self._covered.is_in_terminating_namespace(pod)
-
-    def _may_be_refused_unseen(self, pod: Pod, turn: PlannedTurn) -> bool:
-        return not turn.options.disable_eviction and self._covered.may_be_refused_unseen(pod)
-
-    def _may_fail_unseen(self, pod: Pod, turn: PlannedTurn) -> bool:
-        return not turn.options.disable_eviction and self._covered.may_fail_unseen(pod)
-
-    def may_fail(self, pod: Pod, turn: PlannedTurn) -> bool:
-        """Whether the status of its budget may be an error until it is written anew."""
-        return any(map(self._covered.may_fail, self.asked_of(pod, turn)))
-
-    def asked_of(self, pod: Pod, turn: PlannedTurn) -> Sequence[int]:
-        """Places of the budgets that may be asked about it."""
-        if turn.options.disable_eviction:
-            return ()
-        return self._covered.asked_about(pod)
 
 
 def _through_with(pod: Pod, turn: PlannedTurn) -> tuple[int, int | None]:

@@ -14,6 +14,7 @@ from drain_worlds import (
     drains,
     make_budget,
     proven,
+    row,
     synced,
 )
 from msgspec.structs import replace
@@ -35,8 +36,6 @@ from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
 from kubectl_evictplan.simulation.simulate import simulate
 from kubectl_evictplan.windows.drain_allowance import Allowance, evictions_in_turn
-from kubectl_evictplan.windows.drain_bounds import DrainBounds
-from kubectl_evictplan.windows.drain_rivals import RowBounds
 from kubectl_evictplan.windows.drain_world import drain_world
 
 FREE = App("free", ["a1", "a1", "b1"])
@@ -44,11 +43,6 @@ FREE = App("free", ["a1", "a1", "b1"])
 WEB = App("web", ["a1", "a1", "b1"], most=1)
 DRAINED = frozenset((DrainEnd.DRAINED,))
 BUDGET = "PodDisruptionBudget"
-
-
-def row(bounds: DrainBounds, pod: str) -> RowBounds:
-    [found] = [one for key, one in bounds.rows.items() if key.pod == f"default/{pod}"]
-    return found
 
 
 def seconds(spans: Any) -> list[tuple[float, float]]:

@@ -24,14 +24,12 @@ from kubectl_evictplan.cluster.kubelets import (
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, TRUE
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
-from kubectl_evictplan.controllers.taint_eviction import Decision
 from kubectl_evictplan.kube.durations import SECOND_NS
-from kubectl_evictplan.kube.objects import READY, ClusterSnapshot, Lease, Pod, Taint
+from kubectl_evictplan.kube.objects import READY, ClusterSnapshot, Lease
 from kubectl_evictplan.kube.taints import is_lifecycle_no_execute, no_execute_taints
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint
 from kubectl_evictplan.scenarios.actions.processes import StopKubelet
 from kubectl_evictplan.scenarios.scenario import Scenario
-from kubectl_evictplan.simulation.running_timers import running_timer
 from kubectl_evictplan.simulation.simulate import starts_without_controller
 from kubectl_evictplan.windows.circumstances import Moment, MomentKind
 from kubectl_evictplan.windows.pieces import Grid, Piece
@@ -77,10 +75,21 @@ class TickMeetings:
         yield from self._at_start[start_ns]
         yield from _moments_of_a_young_process(self._snapshot, scenario, self.configuration)
         if id(scenario) not in self._countdowns:
-            given = self._snapshot, scenario, self.configuration, self.period_ns + self.cost_max_ns
-            ends = dict.fromkeys((*_ends_of_countdowns(*given), *self._moments_of_fates(scenario)))
-            self._countdowns[id(scenario)] = scenario, ends
+            ends = (*self._ends_of_countdowns(scenario), *self._moments_of_fates(scenario))
+            self._countdowns[id(scenario)] = scenario, dict.fromkeys(ends)
         yield from self._countdowns[id(scenario)][1]
+
+    def _ends_of_countdowns(self, scenario: Scenario) -> Iterator[Moment]:
+        """As ``countdown_ends``: nothing where no node has a taint that ticks put on and take off."""
+        nodes, events = self._snapshot.nodes, scenario.events
+        if any(is_lifecycle_no_execute(taint) for node in nodes for taint in node.taints) or any(
+            isinstance(event, AddTaint) and is_lifecycle_no_execute(event.taint) for event in events
+        ):
+            from kubectl_evictplan.windows.unknowns import countdown_ends  # rarely needed
+
+            step_max_ns = self.period_ns + self.cost_max_ns
+            given = self._snapshot, scenario, self.configuration, step_max_ns
+            yield from countdown_ends.ends_of_countdowns(*given)
 
     def _moments_of_fates(self, scenario: Scenario) -> Iterator[Moment]:
         """Where a tick itself may taint a node, and not a pass after it, the taint comes when the tick does: so what happens to pods meets ticks."""
@@ -376,46 +385,6 @@ def _moments_of_a_young_process(
             yield Moment(leader_ns - scenario.start_ns, MomentKind.PROCESS_START, "")
 
 
-def _ends_of_countdowns(
-    snapshot: ClusterSnapshot,
-    scenario: Scenario,
-    configuration: ControllerConfiguration,
-    step_max_ns: int,
-) -> Iterator[Moment]:
-    """Of those that begin at known instants: a tick that finds the node Ready may take its taint off just before, or just after."""
-    if not (configuration.taint_mode and configuration.taint_eviction_enabled):
-        return
-    nodes = {n.name: n for n in snapshot.nodes if any(map(is_lifecycle_no_execute, n.taints))}
-    # When a tick may find them Ready for the first time.
-    found_ready = {
-        name: [(0, step_max_ns)] if node.ready_status == TRUE else []
-        for name, node in nodes.items()
-    }
-    begins = [event.at_ns for event in scenario.events if event.manager_up]
-    put: dict[str, list[tuple[int, Taint]]] = {}
-    for event in scenario.events:
-        for name in nodes.keys() & set(event.nodes) if event.kubelets_up else ():
-            found_ready[name].append((event.at_ns, event.latest_ns + step_max_ns))
-        if isinstance(event, AddTaint) and is_lifecycle_no_execute(event.taint):
-            for name in event.nodes:
-                put.setdefault(name, []).append((event.at_ns, event.taint))
-    for pod in snapshot.pods if put or any(found_ready.values()) else ():
-        ends_ns, node = set[int](), nodes.get(pod.node_name)
-        if node is not None and found_ready[node.name] and pod.deletion_timestamp_ns is None:
-            timer = running_timer(node, pod, snapshot, scenario.start_ns, configuration)
-            due_ns = (timer.due_earliest_ns, timer.due_latest_ns) if timer is not None else ()
-            ends_ns = {at_ns - scenario.start_ns for at_ns in due_ns}
-            delay_ns = _delay_ns(no_execute_taints(node.taints), pod, configuration)
-            ends_ns.update(at_ns + delay_ns for at_ns in begins if delay_ns is not None)
-            spans = found_ready[node.name]
-            ends_ns = {at for at in ends_ns if any(low < at <= high for low, high in spans)}
-        for at_ns, taint in put.get(pod.node_name, ()):
-            delay_ns = _delay_ns((taint,), pod, configuration)
-            if delay_ns is not None and 0 < delay_ns <= step_max_ns:
-                ends_ns.add(at_ns + delay_ns)
-        yield from (Moment(at_ns, MomentKind.TIMER, pod.node_name) for at_ns in sorted(ends_ns))
-
-
 def exchanged_by_ticks(snapshot: ClusterSnapshot, scenario: Scenario) -> set[str]:
     """Nodes of which a tick may exchange the taint for another: not ready in both ways, or with one that does not fit."""
     created = (event.node for event in scenario.events if event.node is not None)
@@ -431,12 +400,6 @@ def exchanged_by_ticks(snapshot: ClusterSnapshot, scenario: Scenario) -> set[str
         ):
             names.update(event.touched_nodes)
     return names
-
-
-def _delay_ns(
-    taints: tuple[Taint, ...], pod: Pod, configuration: ControllerConfiguration
-) -> int | None:
-    return Decision(taints, pod.tolerations, configuration.comparison_operators).delay_ns
 
 
 def _silent_or_stopped(snapshot: ClusterSnapshot, scenario: Scenario) -> Iterator[Lease]:
