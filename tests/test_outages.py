@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import cache
 
 import pytest
 from msgspec.structs import replace
@@ -184,6 +185,7 @@ def small() -> ClusterSnapshot:
 # -- who is evicted -------------------------------------------------------------------------------
 
 
+@cache
 def after(
     outage: Outage, *, release: str = "1.31.0", **flags: str
 ) -> tuple[Prediction, dict[str, tuple[float, float]]]:

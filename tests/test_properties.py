@@ -328,7 +328,7 @@ def test_p23_a_longer_horizon_only_appends(world: World, horizon: int) -> None:
 @few
 @given(SEEDS)
 def test_p25_every_pod_of_an_affected_node_is_evicted_or_kept(seed: int) -> None:
-    world = draw_world(seed, actions=NO_RESTART)
+    world = draw_world(seed, actions=NO_RESTART, short=True)
     prediction = predicted(world.snapshot, world.scenario, world.configuration)
     affected = {report.node for report in prediction.nodes}
     pods = {pod.uid for pod in world.snapshot.pods if pod.node_name in affected}

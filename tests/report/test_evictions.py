@@ -289,7 +289,12 @@ def test_every_number_of_the_verdict_can_be_counted_in_the_rows(
 
 
 @pytest.mark.parametrize(
-    "run", ["controller-restart-1.29.6", "random-8-1.29.6", "random-1-1.23.13"]
+    "run",
+    [
+        "controller-restart-1.29.6",
+        "random-1-1.23.13",
+        pytest.param("random-8-1.29.6", marks=pytest.mark.slow),
+    ],
 )
 def test_so_can_those_of_recorded_runs(fixtures_path: Path, run: str) -> None:
     path = fixtures_path / "traces" / run
