@@ -28,14 +28,14 @@ from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import (
     wait_before_retry_ns,
     why_token_is_wasted,
 )
-from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE, UNKNOWN
+from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
 from kubectl_evictplan.controllers.node_lifecycle.rate_limited_timed_queue import (
     RateLimitedTimedQueue,
 )
 from kubectl_evictplan.controllers.releases import ReleaseProfile
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.windows.spans import NEVER_NS
-from kubectl_evictplan.windows.zone_lines import InLine, LineHistory, Order, Wait
+from kubectl_evictplan.windows.zone_lines import InLine, LineHistory, Order, Wait, is_seen_late
 
 _OUTSIDE = (Told.STATUS, Told.NODE_GONE, Told.UNTAINTED)
 
@@ -379,8 +379,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
             self._left_place.add(name)
             self._close(name, self._now_ns)
             return
-        if before in (TRUE, None) and status == UNKNOWN:
-            # What a kubelet posts the informer shows before any tick decides on it.
+        if is_seen_late(before, status):
             self._unknown_since_ns[name] = self._now_ns
             if not self._open:
                 self._idle_until_ns.add(self._now_ns)

@@ -27,6 +27,11 @@ _T = TypeVar("_T")
 Groups = tuple[tuple[str, ...], ...]
 
 
+def is_seen_late(before: str | None, status: str | None) -> bool:
+    """Whether a late view still shows as ready a node whose Ready changes so: what a kubelet posts it shows before any tick decides on it."""
+    return status == UNKNOWN and before in (TRUE, None)
+
+
 class InLine(NamedTuple):
     """A node that waits: when it leaves unserved (``NEVER_NS``: it stays), and whether passes still see it as ready."""
 
@@ -182,7 +187,7 @@ class ZoneLine:
     def unknown_after_ready_ns(self) -> list[int]:
         """When ticks write Ready=Unknown of nodes that were ready or new, sorted: a late view shows them ready."""
         turns = (turn for several in self._turns_unknown.values() for turn in several)
-        return sorted({at_ns for at_ns, was in turns if was in (TRUE, None)})
+        return sorted({at_ns for at_ns, was in turns if is_seen_late(was, UNKNOWN)})
 
     def unknown_after_false(self, name: str) -> list[int]:
         """When ticks write Ready=Unknown of a node that posted Ready=False and fell silent."""
