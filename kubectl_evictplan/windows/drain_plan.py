@@ -60,7 +60,7 @@ class PlannedTurn(NamedTuple):
 
     ``guests`` are pods that may be made there by then; ``leaving`` terminate since before the start, may be gone
     before kubectl looks, and are evicted once more if not. ``refused``: kubectl evicts nobody. ``listed``: all
-    that is certain, and the node's kubelet lives; ``known``: and no other process comes to the node. ``sole_controller``:
+    that is certain, and the node's kubelet lives; ``known``: and no other process evicts pods of the node. ``sole_controller``:
     nor in another way, ``others`` are the flags of those that do. ``calm_ns``: until then nothing else happens to the node or its pods.
     ``first_there``: no other process begins before this one is at the node. ``strangers``: pods that an owner makes of which
     the input does not tell what it wants may be there as well.
@@ -144,9 +144,8 @@ class DrainPlan:
         listed = name in self._nodes and is_steady(
             self._nodes[name], self._world.snapshot, self._scenario, grace_ns
         )
-        refused, evicted = self._found(
-            [p for p in pods if p.deletion_timestamp_ns is None], options
-        )
+        staying = [p for p in pods if p.deletion_timestamp_ns is None]
+        refused, evicted = self._found(staying, options)
         may_refuse, leaving = self._found(
             [p for p in pods if p.deletion_timestamp_ns is not None], options
         )
@@ -162,6 +161,8 @@ class DrainPlan:
         if refused:
             evicted = guests = leaving = strangers = ()
         others = [one for one in self.drains if name in one.nodes]
+        # Where each of them refuses the node nobody takes away why the others do.
+        alone = len(others) == 1 or all(self._found(staying, one.options)[0] for one in others)
         begun_ns = event.latest_ns + _cordoning_ns(event)
         return PlannedTurn(
             NodeDrain(process, place, name),
@@ -171,7 +172,7 @@ class DrainPlan:
             tuple(self._leaving(pod, options) for pod in leaving),
             refused,
             listed,
-            listed and self._times[name] == 1,
+            listed and alone,
             len({one.disable_eviction for one in others}) == 1,
             tuple(one.options for one in others if one is not event),
             self._calm_ns(name),

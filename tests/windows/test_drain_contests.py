@@ -18,7 +18,7 @@ from drain_worlds import (
 from msgspec.structs import replace
 
 from builders import ns
-from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE
+from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE, DrainEnd
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ScenarioEvent
 
@@ -181,6 +181,14 @@ def test_what_makes_kubectl_refuse_a_node_may_be_gone_when_another_process_was_t
     bare = App("bare", ["a1"], "")
     bounds = proven(drained_cluster(bare), drain("a1", at=1, force=True), drain("a1", at=2))
     assert bounds.exit_codes.get(1) is None
+
+
+def test_where_every_process_refuses_a_node_each_of_them_does_for_certain() -> None:
+    bare = App("bare", ["a1"], "")
+    bounds = proven(drained_cluster(bare), *(drain("a1", at=at) for at in (1, 1, 5)))
+    assert bounds.exit_codes == dict.fromkeys(range(3), frozenset({1}))
+    assert {turn.reasons for turn in bounds.turns.values()} == {frozenset({DrainEnd.REFUSED})}
+    assert not bounds.rows
 
 
 def test_a_replacement_that_comes_to_the_next_node_may_be_held_there_by_its_closed_budget() -> None:
