@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -71,32 +71,52 @@ class _Started(msgspec.Struct, frozen=True):
 # Whatever recurs and gets a window: the n-th of its kind.
 _Key = EvictionKey | CancelKey | NodeChangeKey | _Gone | _Started
 _Nth = tuple[_Key, int]
+# What has happened to a pod so far, in order: what was cancelled, and what deleted it. Instants of one fate have an earliest and a latest
+# one in a piece, with everything between them; between two fates there may be nothing.
+_Fate = tuple[_Nth, ...]
 
 
 class _Found(msgspec.Struct, eq=False):
-    """One occurrence: its instants by slot, and the histories in which it was found."""
+    """One occurrence: its instants by slot and by its pod's fate, and the histories in which it was found."""
 
     sample: tuple[Timeline, int] | None
-    by_slot: dict[Slot, Span] = {}
+    by_fate: dict[tuple[Slot, _Fate], Span] = {}
     histories: set[int] = set()
 
-    def note(self, slot: Slot, history: int, at_ns: int) -> None:
-        low_ns, high_ns = self.by_slot.get(slot, (at_ns, at_ns))
-        self.by_slot[slot] = min(low_ns, at_ns), max(high_ns, at_ns)
+    def note(self, slot: Slot, fate: _Fate, history: int, at_ns: int) -> None:
+        low_ns, high_ns = self.by_fate.get((slot, fate), (at_ns, at_ns))
+        self.by_fate[slot, fate] = min(low_ns, at_ns), max(high_ns, at_ns)
         self.histories.add(history)
 
     def circumstances(self, spans: Sequence[Span], *, alone: bool) -> tuple[Circumstance, ...]:
         """What leads to each of the spans."""
-        found = ((slot.contribution(), (span,)) for slot, span in self.by_slot.items())
+        found = ((slot.contribution(), (span,)) for (slot, _), span in self.by_fate.items())
         return tell_spans_apart(spans, found, alone=alone)
 
     def spans(self, gap_ns: int, horizon_ns: int) -> tuple[Span, ...]:
         """Disjoint windows, none before the start."""
         widened = (
             (max(low_ns - slot.left_out_ns, 0), high_ns + slot.left_out_ns)
-            for slot, (low_ns, high_ns) in self.by_slot.items()
+            for (slot, _), (low_ns, high_ns) in self.by_fate.items()
         )
         return disjoint_outcomes(widened, gap_ns, horizon_ns)
+
+
+def _pod_of(key: _Key) -> str:
+    """The pod to which it happens; "" where it is a node."""
+    if isinstance(key, NodeChangeKey):
+        return ""
+    return key.cancel.pod if isinstance(key, _Started) else key.pod
+
+
+def _with_fates(facts: Iterable[tuple[_Nth, int]]) -> Iterator[tuple[_Nth, int, _Fate]]:
+    """Each with what has happened to its pod by then."""
+    fates: dict[str, _Fate] = {}
+    for nth, at_ns in facts:
+        pod = _pod_of(nth[0])
+        if isinstance(nth[0], EvictionKey | CancelKey):
+            fates[pod] = (*fates.get(pod, ()), nth)
+        yield nth, at_ns, fates.get(pod, ())
 
 
 class Gathered(msgspec.Struct, eq=False):
@@ -112,7 +132,7 @@ class Gathered(msgspec.Struct, eq=False):
     # Whole histories were left out: even what all others begin with may be missing in them.
     cut_short: bool = False
     _found: dict[_Nth, _Found] = {}
-    _facts: list[list[tuple[_Nth, int]]] = []
+    _facts: list[list[tuple[_Nth, int, _Fate]]] = []
     # Pods whose timer ends after the horizon in some run.
     _cut_off: set[str] = set()
 
@@ -145,19 +165,19 @@ class Gathered(msgspec.Struct, eq=False):
                 started = (_Started(key), ordinal)
                 self._found.setdefault(started, _Found((timeline, index)))
                 facts.append((started, start.at_ns))
-        self._facts.append(facts)
+        self._facts.append(list(_with_fates(facts)))
         self.again(slot, [history])
         return history
 
     def again(self, slot: Slot, histories: Collection[int]) -> None:
         """The same histories happen in another slot."""
         for history in histories:
-            for (key, ordinal), at_ns in self._facts[history]:
+            for (key, ordinal), at_ns, fate in self._facts[history]:
                 nth = (key, slot.wait_of(ordinal) if isinstance(key, NodeChangeKey) else ordinal)
                 found = self._found.get(nth)
                 if found is None:
                     found = self._found[nth] = _Found(None)
-                found.note(slot, history, at_ns)
+                found.note(slot, fate, history, at_ns)
 
     @staticmethod
     def _key(entry: object) -> _Key | None:
@@ -209,7 +229,7 @@ class Gathered(msgspec.Struct, eq=False):
 
     def _missed_of(self, found: _Found) -> frozenset[str]:
         """What was not wholly explored of it: nothing where every history begins with it, before any tick."""
-        at_start = set(found.by_slot.values()) == {(0, 0)}
+        at_start = set(found.by_fate.values()) == {(0, 0)}
         if at_start and not self.cut_short and len(found.histories) == len(self._facts):
             return frozenset()
         return frozenset(self.missed)

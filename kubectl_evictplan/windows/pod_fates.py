@@ -17,11 +17,11 @@ from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.kube.taints import OUT_OF_SERVICE, no_execute_taints
 from kubectl_evictplan.scenarios.actions.nodes import taints_or_cordons_unseen
+from kubectl_evictplan.scenarios.actions.pods import SetTolerations
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.playback import NodePlayback
 from kubectl_evictplan.windows.budget import ENTRY, LOOK_UP, SIMULATION, Budget, spread
 from kubectl_evictplan.windows.gathered import Gathered, Slot
-from kubectl_evictplan.windows.node_records import NodeRecord
 from kubectl_evictplan.windows.node_runs import (
     PieceRun,
     course_over,
@@ -35,14 +35,18 @@ from kubectl_evictplan.windows.pod_worlds import (
     PodWorld,
     is_leaving_without_node,
     nodes_of_touched_pods,
+    pods_of,
 )
 from kubectl_evictplan.windows.simple_fates import SimpleFates
 from kubectl_evictplan.windows.unknowns.of_pods import PodExit, PodTimings
-from kubectl_evictplan.windows.unknowns.services import HISTORIES_MAX, Choice, History, Services
+from kubectl_evictplan.windows.unknowns.services import (
+    HISTORIES_MAX,
+    Choice,
+    History,
+    Services,
+    met_ticks,
+)
 from kubectl_evictplan.windows.unknowns.starts import has_unknown_instants
-
-# Passes are taken to come 2 ns after the token, which may be as much after the tick.
-_TIE_NS = 10
 
 
 class PodFates:
@@ -201,7 +205,7 @@ class PodFates:
         gathered.exits_varied = exits.matters
         worlds = self._moved_worlds(world, runs)
         events_ns = world.instants_ns.union(*(each.instants_ns for each in worlds.values()))
-        delays_ns = _delays_ns(world.snapshot.pods)
+        delays_ns = _delays_ns(world)
         tried = _Tried(gathered, PodTimings(world, exits), instants_vary=self._instants_vary)
         gathered.missed.update(*(run.missed_of(names) for run in runs))
         ends = [
@@ -311,12 +315,15 @@ def _touched_otherwise(scenario: Scenario, runs: Iterable[PieceRun]) -> Iterator
             yield from (name for name, node in end.nodes.items() if node.decisions or node.taints)
 
 
-def _delays_ns(pods: Iterable[Pod]) -> set[int]:
-    """How long after its service a node's pods go, as far as their tolerations say."""
+def _delays_ns(world: PodWorld) -> set[int]:
+    """How long after its service a node's pods go, as far as their tolerations say, at the start or later."""
+    several = [pod.tolerations for pod in pods_of(world.snapshot, world.scenario)]
+    events = world.scenario.events
+    several += [event.tolerations for event in events if isinstance(event, SetTolerations)]
     seconds = {
         toleration.toleration_seconds
-        for pod in pods
-        for toleration in pod.tolerations
+        for tolerations in several
+        for toleration in tolerations
         if toleration.toleration_seconds is not None and toleration.toleration_seconds > 0
     }
     return {each * SECOND_NS for each in seconds}
@@ -333,6 +340,7 @@ def _played_back(
 ) -> Iterator[tuple[Choice, bool, dict[str, NodePlayback]]]:
     """Histories of all nodes of a world at one end of a piece, each with each, and whether ticks are seen at their end only. Notes what is ``missed``."""
     end = run.last if latest else run.first
+    begun_ns = {event.at_ns for event in end.scenario.events if event.manager_up}
     rows = []
     for name in names:
         record = end.record(name)
@@ -351,16 +359,20 @@ def _played_back(
     for chosen in _together(rows, missed):
         choice = tuple(place for history in chosen for place in history.choice)
         records = [(name, end.record(name)) for name in names]
-        tie = any(
-            _is_tie(record, history.served_ns, delays_ns)
-            for (_, record), history in zip(records, chosen, strict=True)
+        met = met_ticks(
+            [(run.first.record(name), run.last.record(name)) for name in names],
+            {*(at_ns for history in chosen for at_ns in history.served_ns), *begun_ns},
+            delays_ns,
+            latest=latest,
         )
+        if len({each.from_ns for each in met}) > 2:
+            missed.add(Services.name)
         # What lies between two writes of one tick is seen by a taint manager that is quick enough.
         twice = any(record.decides_twice() for _, record in records)
-        ways = [(late_ns, False) for late_ns in ((0, 2 * _TIE_NS) if tie else (0,))]
-        for late_ns, at_once in [*ways, (0, True)] if twice else ways:
+        ways = [(each, False) for each in (None, *met)]
+        for moved, at_once in [*ways, (None, True)] if twice else ways:
             played = {
-                name: record.playback(history.served_ns, late_ns, at_once=at_once)
+                name: record.playback(history.served_ns, moved, at_once=at_once)
                 for (name, record), history in zip(records, chosen, strict=True)
             }
             yield choice, at_once, played
@@ -374,14 +386,3 @@ def _together(rows: list[list[History]], missed: set[str]) -> Iterator[tuple[His
     missed.add(Services.name)
     for index in range(max(map(len, rows))):
         yield tuple(row[min(index, len(row) - 1)] for row in rows)
-
-
-def _is_tie(record: NodeRecord, served_ns: tuple[int, ...], delays_ns: set[int]) -> bool:
-    """Whether a tick takes the taint off just when a pod's time is over: with any cost it comes later."""
-    return any(
-        0 <= at_ns + delay_ns - tick_ns <= _TIE_NS
-        for tick_ns, status in record.decisions
-        if status == TRUE
-        for at_ns in served_ns
-        for delay_ns in delays_ns
-    )

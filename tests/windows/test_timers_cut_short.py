@@ -90,3 +90,34 @@ def test_a_tick_may_just_cut_a_countdown_short_that_ends_at_a_known_instant() ->
         assert any(low <= deleted <= high for low, high in spans), (phase, deleted, spans)
         late += deleted > 5.9
     assert late
+
+
+def test_what_happens_at_one_end_of_a_piece_only_may_come_as_late_as_instants_in_it_do() -> None:
+    # All zones are down, and all taints go, about 12 s after n0 got its own: the later ticks are, the more they cost, and a
+    # timer that is cut short where all of them are early ends in time where all of them are late. n0 is tainted once more when n1 is back.
+    snapshot = make_snapshot(
+        [make_node("n0", zone="a"), make_node("n1", zone="b")],
+        [make_pod("p", "n0", tolerations=default_tolerations(12))],
+        leases=[make_lease(name, -1, duration_seconds=4) for name in ("n0", "n1")],
+    )
+    flags = {"node-monitor-period": "1s", "node-monitor-grace-period": "6s"}
+    settings = ControllerSettings(kubernetes_version="1.32.9", flags=flags)
+    configuration = resolve_configuration(settings, snapshot.control_plane)
+    scenario = make_scenario(
+        [
+            make_event(3.5, "kubelet-stop", ["n0"], last_heartbeat=3.347),
+            make_event(16.9, "kubelet-stop", ["n1"], last_heartbeat=16.847),
+            make_event(25.6, "kubelet-start", ["n1"]),
+        ],
+        horizon=60,
+    )
+    (eviction,) = predict(snapshot, scenario, configuration).evictions
+    spans = [(each.earliest_seconds, each.latest_seconds) for each in eviction.windows]
+    for phase in (0.0, 0.1, 0.2, 0.3, 0.34, 0.9, 0.95, 0.99):
+        timing = Timing(monitor_phase_ns=ns(phase), pass_phase_ns=ns(0.09))
+        timeline = simulate(snapshot, scenario, configuration, timing)
+        deleted = next(e.at_ns for e in timeline.entries if isinstance(e, PodDeleted)) / 1e9
+        assert 47 < deleted < 49
+        assert any(low <= deleted <= high for low, high in spans), (phase, deleted, spans)
+    # And no window reaches from one fate to the other.
+    assert not any(low < 40 < high for low, high in spans)
