@@ -104,8 +104,11 @@ class PlanCommand(Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the words; ``-f`` is kubectl's way to name a file."""
-        for word in args:
+        for place, word in enumerate(args):
             if word in FILENAME and not ctx.resilient_parsing:
+                if place and not args[0].startswith("-"):
+                    message = "a plan is carried out on the live cluster, never on a file"
+                    raise mistake(message, Correction(tuple(args[place : place + 2]), ()))
                 message = "the plan is named without -f; manifests are kubectl's to apply"
                 raise mistake(message, Correction((word,), ()))
         return super().parse_args(ctx, args)

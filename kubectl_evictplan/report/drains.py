@@ -114,6 +114,8 @@ def _told(drain: DrainReport, clock: Clock, horizon: str, besides: str) -> Itera
     code = "" if drain.exit_code is None else f", exit code {drain.exit_code}"
     match drain.end_reason:
         case "drained":
+            if drain.exit_code:
+                code = f"; kubectl exits with code {drain.exit_code} all the same, for another of its nodes"
             yield Phrase(f"Node {node} is drained {ends}{code}.", tone)
         case "refused":
             yield Phrase(

@@ -43,6 +43,8 @@ _NODE_VERBS = {
     CREATED: ("is created", "are created"),
     DELETED: ("is deleted", "are deleted"),
 }
+# What a kubelet says, also where it says the same as before.
+_POSTS = ("posts Ready={}", "post Ready={}")
 
 # What nobody types, in a title: of one node, and of several.
 _SILENCE = {
@@ -180,6 +182,8 @@ def _node_changes(prediction: Prediction, wide: bool) -> Iterator[_Change]:
             ):
                 unforeseen = (f"{words.name(change.what)} {{}}",) * 2
                 one, many = _NODE_VERBS.get(change.what, unforeseen)
+                if change.what == READY and change.value != "Unknown":
+                    one, many = _POSTS
                 value = words.name(change.value)
                 verbs = one.format(value), many.format(value)
                 yield _Change("node", node.node, node.zone, verbs, change)

@@ -108,6 +108,12 @@ def test_objects_that_are_not_in_the_input_are_not_taken_for_none() -> None:
     assert "not in the input" not in said(drain())
 
 
+def test_a_node_that_is_drained_although_kubectl_exits_with_an_error_is_told_as_both() -> None:
+    assert ", exit code 0. " in said(drain())
+    other = "; kubectl exits with code 1 all the same, for another of its nodes. "
+    assert other in said(drain(exit_code=1))
+
+
 def test_a_drain_that_never_ends_names_the_pods_and_the_budget_that_hold_it() -> None:
     held = {"ends": "never", "until_earliest_seconds": None, "until_latest_seconds": None}
     one, two = waiting("shop/web-0", **held), waiting("shop/web-1", **held)

@@ -237,6 +237,14 @@ def test_nodes_that_change_alike_are_told_together() -> None:
     assert "22:00:42 +42s .. +47s 3 nodes of zone eu/1a become Ready=Unknown: n1, n2, n3 " in flat
 
 
+def test_what_a_kubelet_posts_is_no_change_of_what_its_node_is() -> None:
+    changes = [NodeChange("ready", value, "certain", 3.0, 3.0, 3.0) for value in ("True", "False")]
+    value = prediction(nodes=(node_report("n1", changes=changes), node_report("n2")))
+    told = text_of(value, "wide")
+    assert "node n1 posts Ready=True" in told
+    assert "node n1 posts Ready=False" in told
+
+
 def test_what_happens_leaves_out_what_explains_no_eviction() -> None:
     changes = (
         NodeChange("taint-added", "k:NoExecute", "certain", 3.0, 3.0, 3.0, "scenario"),
@@ -269,7 +277,7 @@ def test_events_at_one_instant_are_one_and_come_before_what_they_cause() -> None
     moments = text_of(value).split("What happens\n")[1].splitlines()[:2]
     assert moments == [
         "  22:00:03  +3s  kubelet-stop n1, n2",
-        "  22:00:03  +3s  node n1 becomes Ready=False",
+        "  22:00:03  +3s  node n1 posts Ready=False",
     ]
 
 
