@@ -336,11 +336,15 @@ def _nodes(prediction: Prediction, *, wide: bool) -> Table:
     header += [Column("EXIT"), Column("WAITING", 2), Column("REFUSED", 1)]
     header += [Column("DAEMON-SET", 1), Column("LEFT-ALONE", 1)]
     rows: list[Row] = []
+    # A command that never comes to its end has no exit code, of none of its nodes.
+    endless = {drain.origin for drain in drains if drain.end_reason == "never"}
     for drain in drains:
         starts = words.window(drain.start_seconds, drain.start_latest_seconds, exact=wide)
         tone = _TONES.get(drain.end_reason, "possible")
         code = "differs" if drain.exit_code is None else str(drain.exit_code)
-        if drain.end_reason is None and drain.expected is not None:
+        if drain.origin in endless or drain.end_reason == "horizon":
+            code = "none"
+        elif drain.end_reason is None and drain.expected is not None:
             code = "not known"
         command = (words.name(drain.origin),) if several and wide else ()
         ignored = sum(one.reason == Reason.DAEMON_SET.value for one in drain.skipped)
@@ -350,7 +354,7 @@ def _nodes(prediction: Prediction, *, wide: bool) -> Table:
                 _not_within(drain) if drain.start_seconds is None else starts,
                 _ends(drain, exact=wide, horizon=prediction.inputs.horizon.source == "given"),
                 Phrase(_result(drain), tone),
-                "none" if drain.end_reason in ("never", "horizon") else code,
+                code,
                 str(len(drain.waiting)),
                 str(len(drain.refused)),
                 str(ignored),

@@ -242,6 +242,12 @@ def test_a_node_behind_one_that_never_ends_is_never_reached() -> None:
     )
 
 
+def test_a_command_that_never_ends_has_no_exit_code_for_any_of_its_nodes() -> None:
+    value = drained(drain(exit_code=None), never("n2"), drain("n3", exit_code=None, origin="other"))
+    _, *rows = cells(value, "Drains")
+    assert [row[4] for row in rows] == ["none", "none", "differs"]
+
+
 @pytest.mark.parametrize(
     ("certainty", "verb"), [("certain", "wait for"), ("possible", "may wait for")]
 )
@@ -286,7 +292,7 @@ def test_warnings_that_the_verdict_tells_are_not_told_again() -> None:
 
 
 def test_each_node_has_a_row_with_its_end_and_exit_code() -> None:
-    assert cells(drained(drain(), never("n2")), "Drains") == [
+    assert cells(drained(drain(), never("n2", origin="drain n2")), "Drains") == [
         ["NODE", "STARTS", "ENDS", "RESULT", "EXIT"],
         ["n1", "+0s .. +500ms", "+14s .. +22.5s", "drained", "0"],
         ["n2", "+0s .. +500ms", "never", "never", "none"],
