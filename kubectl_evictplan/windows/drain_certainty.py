@@ -69,7 +69,7 @@ class SureDrains:
             # Another process may have taken away the reason.
             return DrainEnd.REFUSED if turn.known else None
         if turn.options.timeout_ns:
-            nobody = not turn.pods and not turn.guests and not turn.leaving and not turn.strangers
+            nobody = not turn.pods and not turn.may_meet_others
             return DrainEnd.DRAINED if nobody else None
         ends = [self._end_of(pod, turn) for pod in turn.pods]
         for pod, end in zip(turn.pods, ends, strict=True):

@@ -91,6 +91,11 @@ class PlannedTurn(NamedTuple):
         return *self.pods, *self.guests, *(one.pod for one in self.leaving)
 
     @property
+    def may_meet_others(self) -> bool:
+        """Whether kubectl may find pods there, to evict them, besides those that surely are."""
+        return bool(self.guests or self.leaving or self.strangers)
+
+    @property
     def controller(self) -> str:
         """Who deletes them."""
         return controller_of(self.options)

@@ -323,7 +323,7 @@ def _unasked(pod: Pod, covered: CoveredPods) -> Range:
 
 def _deleted(turn: PlannedTurn) -> TurnFates:
     """``--disable-eviction``: one DELETE after another, then one loop that waits for all."""
-    if turn.guests or turn.leaving or turn.strangers:
+    if turn.may_meet_others:
         return NOT_PROVEN
     fates: list[PodFate] = []
     at = AT_ONCE
@@ -356,7 +356,7 @@ def _some_at_a_time(turn: PlannedTurn, accounts: Accounts) -> TurnFates:
     ]
     ways = [_passing(pod, _unasked(pod, covered), turn) for pod in turn.pods]
     known = [one for one in ways if one is not None and one.reasons == _DRAINED]
-    if asks or turn.guests or turn.leaving or turn.strangers or len(known) < len(ways):
+    if asks or turn.may_meet_others or len(known) < len(ways):
         return NOT_PROVEN
     if not known:
         return TurnFates([], [], {}, _NOTHING_TO_DO, whole=True, exact=True)
