@@ -181,7 +181,7 @@ def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -
     evictions = eviction_list(scenario.start_ns, kinds, ends, names, refusable)
     reports = node_reports(run, exploration, whole.nodes, configuration)
     drained = drain_reports(drains, scenario)
-    horizon = _horizon(scenario, nominal, _told_instants(evictions, reports, drained))
+    horizon = _horizon(scenario, nominal, _told_instants(scenario, evictions, reports, drained))
     seen = run, exploration.affected, kinds, ends, alike, drains
     context = WarningContext(relevant, scenario, configuration, *seen)
     return Prediction(
@@ -272,9 +272,13 @@ def _created(scenario: Scenario) -> list[Pod]:
 
 
 def _told_instants(
-    evictions: Evictions, nodes: Iterable[NodeReport], drains: Iterable[DrainReport]
+    scenario: Scenario,
+    evictions: Evictions,
+    nodes: Iterable[NodeReport],
+    drains: Iterable[DrainReport],
 ) -> Iterator[float | None]:
     """Until when things may happen that are told, in seconds."""
+    yield from (event.latest_ns / SECOND_NS for event in scenario.events)
     for group in evictions.groups:
         yield group.shared.latest_seconds
         yield group.shared.gone.latest_seconds
