@@ -289,7 +289,11 @@ def _spans_of_token(
     lags_ns = spread.lags_ns(token) if varies else 0
     since_ns = min(replay.eligible_ns for replay in own)
     until_ns = min(max(replay.useless_ns for replay in own) - 1, spread.end_ns)
+    elsewhere = sorted(_spent_on_others(token, own, replays))
     for low_ns, high_ns in merge_spans(((at_ns, at_ns) for at_ns in instants), slack_ns):
+        # Whose token it is may change anywhere between replays.
+        near = [ns for ns in elsewhere if low_ns - slack_ns <= ns <= high_ns + slack_ns]
+        low_ns, high_ns = min([low_ns, *near]), max([high_ns, *near])
         # Where what follows depends on lags, it can also come with lags in between, and every pass has one of its own.
         reach_low_ns = min(low_ns, max(low_ns - lags_ns, since_ns))
         reach_high_ns = max(high_ns, min(high_ns + lags_ns, until_ns))
@@ -305,6 +309,18 @@ def _spans_of_token(
                 limit_ns = min(at_ns, replay.useless_ns - 1, high_ns + slack_ns, spread.end_ns)
                 reach_high_ns = max(reach_high_ns, limit_ns)
         yield reach_low_ns, reach_high_ns
+
+
+def _spent_on_others(token: int, own: list[Alike], replays: list[Alike]) -> Iterator[int]:
+    """When others take the token that is a node's ``own`` in some replays only, or could if they still waited, while it waits."""
+    for replay in replays:
+        if replay.first_token <= token <= replay.last_token:
+            continue
+        instants = replay.tokens.at_ns[token : token + 1]
+        if not instants and replay.all_served:
+            # It would come as long after the tick that puts the node in line.
+            instants = [o.tokens.at_ns[token] + replay.eligible_ns - o.eligible_ns for o in own]
+        yield from (ns for ns in instants if replay.eligible_ns <= ns < replay.useless_ns)
 
 
 def merge_waits(

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from windows.lines import LAG, LAGS_ONLY, Line
 
 from builders import ns
@@ -133,6 +134,18 @@ def test_a_token_that_comes_just_before_the_tick_in_one_run_can_come_just_after_
     line.rules = line.rules._replace(rate_qps=1 / 10.75)
     ((spans, _),) = line.windows()["c"]
     assert spans[0][0] == 54
+
+
+@pytest.mark.parametrize("latecomer", [15.01, 15.1])
+def test_a_token_that_is_a_latecomers_at_some_lags_is_anybodys_from_when_it_is_at_any(
+    latecomer: float,
+) -> None:
+    """Who waited has had its turn by 15 s without lags; with some the token of then is the latecomer's, and that of 25 s its own."""
+    line = Line()
+    line.silent(5, "a", "b")
+    line.silent(latecomer, "c")
+    ((spans, _),) = line.windows(replace(LAGS_ONLY, gap_ns=ns(3)))["a"]
+    assert spans == ((5, 5 + LAG), (15, round(15 + 2 * LAG, 3)), (25, round(25 + 3 * LAG, 3)))
 
 
 def test_a_line_whose_limiter_stops_serves_only_who_got_a_token_before() -> None:
