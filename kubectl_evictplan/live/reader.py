@@ -24,16 +24,13 @@ from kubectl_evictplan.live.server_version import server_version
 from kubectl_evictplan.live.transport import Transport
 from kubectl_evictplan.sources.assembly import Assembly
 from kubectl_evictplan.sources.diagnostics import Diagnostics, Document, Origin
-from kubectl_evictplan.sources.files import completed
+from kubectl_evictplan.sources.files import Progress, completed
 from kubectl_evictplan.sources.items import ItemReader
 from kubectl_evictplan.world import World
 
 TAKEN_AT_SOURCE = "clock of the API server"
 # Lists that lie further apart than this do not show one moment.
 SKEW_SAID_NS = 30 * SECOND_NS
-
-# (what is read, objects so far, objects in all or 0 when not known)
-Progress = Callable[[str, int, int], None]
 
 
 def read_cluster(

@@ -6,7 +6,7 @@ The way to one predicted eviction: this module, ``simulation/simulate.py`` (the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
@@ -67,13 +67,12 @@ from kubectl_evictplan.scenarios.scenario import (
 )
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
 from kubectl_evictplan.simulation.simulate import simulate
-from kubectl_evictplan.windows.exploration import explore
+from kubectl_evictplan.windows.exploration import Progress, explore
 from kubectl_evictplan.windows.outcome import TAINT_ADDED, Exploration
 
 if TYPE_CHECKING:
     from kubectl_evictplan.windows.drain_runs import DrainExploration
 
-Progress = Callable[[str, int, int], None]
 _DEFAULT_READY = ReadyTimes()
 
 

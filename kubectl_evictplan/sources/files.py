@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _NAMESPACES_NAMED_MAX = 10
 _NO_NODES = "no nodes: nothing to simulate"
 
+# (what is read, so many so far, so many in all or 0 where that is not known)
 Progress = Callable[[str, int, int], None]
 
 

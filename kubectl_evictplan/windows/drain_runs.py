@@ -10,7 +10,7 @@ or late.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -38,9 +38,8 @@ from kubectl_evictplan.windows.drain_margins import DrawnWorld
 from kubectl_evictplan.windows.drain_missing import as_expected, missing_kinds
 from kubectl_evictplan.windows.drain_outcomes import DrainGathered
 from kubectl_evictplan.windows.drain_world import DrainWorld, drain_world, orphans
+from kubectl_evictplan.windows.exploration import Progress
 from kubectl_evictplan.windows.unknowns.of_drains import CORNERS, DrainLatencies, DrawnRun
-
-Progress = Callable[[str, int, int], None]
 
 # Seeds are as many as the objects of one run allow; several processes meet in more ways than one.
 _SEEDS_MIN, _SEEDS_MAX, _SEEDS_MAX_OF_SEVERAL = 8, 60, 120

@@ -53,6 +53,7 @@ from kubectl_evictplan.windows.unknowns.last_heartbeats import LastHeartbeats
 from kubectl_evictplan.windows.unknowns.monitor_ticks import TickMeetings, monitor_cost_max_ns
 from kubectl_evictplan.windows.unknowns.of_node_runs import pieces
 
+# (what is done, how many of it so far, how many in all)
 Progress = Callable[[str, int, int], None]
 
 # What takes more pieces is taken apart by zones, where that can be.
