@@ -379,18 +379,22 @@ def _replacements(verdicts: frozenset[Verdict]) -> Callable[[Facts], Iterator[It
 
     def author(facts: Facts) -> Iterator[Item]:
         world = facts.world
-        groups = {fit.pods[0].key: fit.pods for fit in world.placements.fits}
-        for one in facts.impact.replacements:
-            if one.verdict in verdicts and not one.returns_to:
-                kind, _, name = one.workload.partition("/")
-                told = counted(one.pods, "replacement")
-                text = f"{told} of {one.workload} in {one.namespace}: {fit_sentence(one)}"
-                pods = groups[f"{one.namespace}/{one.pod}"]
-                sure = too_many(one, sum(world.deletions[pod.key].certain for pod in pods))
-                weight = float(one.pods - one.placed)
-                certainty = CERTAIN if sure else POSSIBLE
-                name = f"{kind}/{one.namespace}/{name}"
-                yield Item(name, text, certainty, weight, what_would_help(one, pods[0].needs))
+        found = [
+            one
+            for one in facts.impact.replacements
+            if one.verdict in verdicts and not one.returns_to
+        ]
+        groups = {fit.pods[0].key: fit.pods for fit in world.placements.fits} if found else {}
+        for one in found:
+            kind, _, name = one.workload.partition("/")
+            told = counted(one.pods, "replacement")
+            text = f"{told} of {one.workload} in {one.namespace}: {fit_sentence(one)}"
+            pods = groups[f"{one.namespace}/{one.pod}"]
+            sure = too_many(one, sum(world.deletions[pod.key].certain for pod in pods))
+            weight = float(one.pods - one.placed)
+            certainty = CERTAIN if sure else POSSIBLE
+            name = f"{kind}/{one.namespace}/{name}"
+            yield Item(name, text, certainty, weight, what_would_help(one, pods[0].needs))
 
     return author
 

@@ -22,11 +22,12 @@ from kubectl_evictplan.impact.stretches import FOREVER_NS, Between
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.kube.pod_requests import BY_SPEC
-from kubectl_evictplan.kube.scheduling.answers import Fit, Push, Surroundings
-from kubectl_evictplan.kube.scheduling.fit import fits
+from kubectl_evictplan.kube.scheduling.answers import Bounded, Fit, Push, Surroundings
+from kubectl_evictplan.kube.scheduling.fit import bounds_and_fits
 from kubectl_evictplan.kube.scheduling.storage_capacity import published
 from kubectl_evictplan.prediction.causes import seconds
 from kubectl_evictplan.prediction.document import Prediction
+from kubectl_evictplan.prediction.records import RowsLater
 from kubectl_evictplan.scenarios.actions.drain import Drain, drains_among
 from kubectl_evictplan.scenarios.scenario import Scenario
 
@@ -101,12 +102,12 @@ class TimedPush(msgspec.Struct, frozen=True):
 
 
 class Placements(msgspec.Struct, frozen=True):
-    """``fits`` as they are told; ``of_pod``: by key, of whoever does not find a node at once in every run.
+    """``fits`` as they are told, found out when they are read; ``of_pod``: by key, of whoever does not find a node at once in every run.
 
     ``pushes``: where whoever finds none may push out others.
     """
 
-    fits: tuple[Fit, ...] = ()
+    fits: Sequence[Fit] = ()
     of_pod: Mapping[str, Placement] = {}
     pushes: tuple[TimedPush, ...] = ()
 
@@ -143,21 +144,21 @@ def placements_of(change: Change, replaced: Sequence[Pod], since_ns: Sequence[in
     distinct = list(dict(zip(map(id, every), every, strict=True)).values())
     ending = list(_ending(change))
     around, phases = _surroundings(change, distinct, [pod for pod, _ in ending])
-    found = fits(around, replaced, since_ns)
+    bounded, make_fits = bounds_and_fits(around, replaced, since_ns)
     ends = [one.gone.latest_ns for one in distinct if one.certain and not one.held]
     gone_ns = max([*ends, *(ends_ns for _, ends_ns in ending)], default=0)
     waiting: dict[str, Placement] = {}
     groups = _Groups(phases, change, gone_ns)
-    for fit in found:
-        waiting.update(groups.of(fit))
-    return Placements(found, waiting, tuple(_pushes(found, change)))
+    for group in bounded:
+        waiting.update(groups.of(group))
+    return Placements(RowsLater(make_fits), waiting, tuple(_pushes(bounded, change)))
 
 
-def _pushes(found: Iterable[Fit], change: Change) -> Iterable[TimedPush]:
-    for fit in found:
-        if fit.pushes:
-            since_ns = min(change.deletions[pod.key].when.earliest_ns for pod in fit.pods)
-            yield from (TimedPush(push, since_ns) for push in fit.pushes)
+def _pushes(found: Iterable[Bounded], change: Change) -> Iterable[TimedPush]:
+    for group in found:
+        if group.pushes:
+            since_ns = min(change.deletions[pod.key].when.earliest_ns for pod in group.pods)
+            yield from (TimedPush(push, since_ns) for push in group.pushes)
 
 
 class _Groups:
@@ -171,40 +172,40 @@ class _Groups:
         # Those of which all find a node at once, whatever their labels.
         self._at_once = set[tuple[int, int, int]]()
 
-    def of(self, fit: Fit) -> Mapping[str, Placement]:
+    def of(self, group: Bounded) -> Mapping[str, Placement]:
         """By key the placement of each pod; empty where all find a node at once."""
-        kind = id(fit.chances), id(fit.pods[0].tolerations), len(fit.pods)
+        kind = id(group.chances), id(group.pods[0].tolerations), len(group.pods)
         if kind in self._at_once:
             return {}
-        labels = fit.pods[0].labels
+        labels = group.pods[0].labels
         # Who asks about some of them only must not be told the count of all.
-        alike = len({id(pod.labels) for pod in fit.pods}) == 1
-        alike = alike or all(pod.labels == labels for pod in fit.pods)
+        alike = len({id(pod.labels) for pod in group.pods}) == 1
+        alike = alike or all(pod.labels == labels for pod in group.pods)
         token = *kind, alike
         if (placements := self._known.get(token)) is None:
-            placements = self._known[token] = self._by_rank(fit, alike=alike)
+            placements = self._known[token] = self._by_rank(group, alike=alike)
             if not placements:
                 self._at_once.add(kind)
         if len(placements) <= 1:
-            return {pod.key: one for one in placements for pod in fit.pods}
+            return {pod.key: one for one in placements for pod in group.pods}
         deletions = self._change.deletions
         ordered = sorted(
-            fit.pods,
+            group.pods,
             key=lambda pod: (not deletions[pod.key].certain, deletions[pod.key].when[1], pod.key),
         )
         return {pod.key: one for pod, one in zip(ordered, placements, strict=True)}
 
-    def _by_rank(self, fit: Fit, *, alike: bool) -> Sequence[Placement]:
+    def _by_rank(self, group: Bounded, *, alike: bool) -> Sequence[Placement]:
         """Of whoever comes first, second, …; one where it is the same for all, none where all find a node at once."""
-        count = len(fit.pods)
-        lost = self._losses(fit)
-        assumed = any(chance.assumed for chance in fit.chances)
-        if not lost and not assumed and all(chance.now == count for chance in fit.chances):
+        count = len(group.pods)
+        lost = self._losses(group)
+        assumed = any(chance.assumed for chance in group.chances)
+        if not lost and not assumed and all(chance.now == count for chance in group.chances):
             return ()
-        nowhere = not any(chance.most for chance in fit.chances)
+        nowhere = not any(chance.most for chance in group.chances)
 
         def placement(rank: int) -> Placement:
-            stages = tuple(_stages(fit, self._phases, rank, alike=alike))
+            stages = tuple(_stages(group, self._phases, rank, alike=alike))
             found = Placement(stages, self._gone_ns, assumed, lost, nowhere)
             return self._equal.setdefault(found, found)
 
@@ -213,15 +214,15 @@ class _Groups:
             return (first,)
         return list(map(placement, range(count)))
 
-    def _losses(self, fit: Fit) -> tuple[Loss, ...]:
+    def _losses(self, group: Bounded) -> tuple[Loss, ...]:
         """What becomes of changing nodes that its pods may have come to."""
         seen: dict[str, int] = {}
-        for phase, chance in zip(self._phases, fit.chances, strict=True):
+        for phase, chance in zip(self._phases, group.chances, strict=True):
             for name in sorted(chance.changing):
                 seen.setdefault(name, phase.since_ns)
         if not seen:
             return ()
-        return losses(seen, self._taints, self._change.lives, fit.pods[0].tolerations)
+        return losses(seen, self._taints, self._change.lives, group.pods[0].tolerations)
 
     @cached_property
     def _taints(self) -> Mapping[str, Mapping[str, Refusal]]:
@@ -229,9 +230,11 @@ class _Groups:
         return {report.node: taint_times(report) for report in self._change.prediction.nodes}
 
 
-def _stages(fit: Fit, phases: Sequence[TimedPhase], rank: int, *, alike: bool) -> Iterable[Stage]:
-    placed_most, count = 0, len(fit.pods)
-    for phase, chance in zip(phases, fit.chances, strict=True):
+def _stages(
+    group: Bounded, phases: Sequence[TimedPhase], rank: int, *, alike: bool
+) -> Iterable[Stage]:
+    placed_most, count = 0, len(group.pods)
+    for phase, chance in zip(phases, group.chances, strict=True):
         # Who was placed before stays where it is; new places come only where nodes open.
         placed_most = placed_most + chance.most if phase.opens else max(placed_most, chance.most)
         may = chance.most > 0 and (rank < placed_most or not alike)

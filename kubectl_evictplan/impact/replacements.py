@@ -35,10 +35,10 @@ def replacement_fits(world: World) -> Sequence[ReplacementFit]:
 
     Notable are all but those that surely find one.
     """
-    fits = world.placements.fits
+    placements = world.placements
     return NotableRows(
-        lambda: _rows(world, fits),
-        lambda: _rows(world, [fit for fit in fits if not _finds_a_node(fit)]),
+        lambda: _rows(world, placements.fits),
+        lambda: _rows(world, [fit for fit in placements.fits if not _finds_a_node(fit)]),
     )
 
 

@@ -178,6 +178,14 @@ class Fit(NamedTuple):
         return Verdict.NO_ROOM_LEFT if self.room_taken else Verdict.NOWHERE
 
 
+class Bounded(NamedTuple):
+    """What holds of one owner's pods with equal needs whatever the scheduler prefers: see ``Fit``."""
+
+    pods: Sequence[Pod]
+    chances: tuple[Chance, ...]
+    pushes: tuple[Push, ...]
+
+
 class Surroundings(NamedTuple):
     """What replacements find.
 

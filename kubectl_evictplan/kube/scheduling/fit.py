@@ -9,9 +9,10 @@ Left out are DynamicResources, disks that VolumeRestrictions knows by their prov
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import groupby, islice
+from functools import cached_property
+from itertools import groupby, islice, starmap
 from typing import NamedTuple
 
 import msgspec
@@ -20,6 +21,7 @@ from kubectl_evictplan.kube.needs import PodNeeds
 from kubectl_evictplan.kube.objects import FINISHED_PHASES, Pod
 from kubectl_evictplan.kube.scheduling.answers import (
     ASKED_OTHERWISE,
+    Bounded,
     Chance,
     Filter,
     Fit,
@@ -59,6 +61,15 @@ def fits(
     near others after these; so are the answers.
     """
     return tuple(_Check(surroundings, replacements, since_ns).answers())
+
+
+def bounds_and_fits(
+    surroundings: Surroundings, replacements: Sequence[Pod], since_ns: Sequence[int]
+) -> tuple[Sequence[Bounded], Callable[[], Iterable[Fit]]]:
+    """Return what holds whatever the scheduler prefers, and what makes ``fits``, in the same order; to be called once."""
+    check = _Check(surroundings, replacements, since_ns)
+    bounded = [Bounded(group.pods, told.chances, told.pushes) for group, _, told in check.in_order]
+    return bounded, check.answers
 
 
 class _Standing(msgspec.Struct, frozen=True):
@@ -170,11 +181,15 @@ class _Check:
 
     def answers(self) -> Iterator[Fit]:
         """Yield one answer for each group, by priority."""
-        unknown = list(map(self._unknown, self._groups))
-        bounds = self._bounds(unknown)
-        order = sorted(range(len(self._groups)), key=lambda at: self._turn(self._groups[at]))
-        for at in order:
-            yield self._answer(self._groups[at], unknown[at], bounds[at])
+        return starmap(self._answer, self.in_order)
+
+    @cached_property
+    def in_order(self) -> Sequence[tuple[Group, tuple[Unknown, ...], _Bounds]]:
+        """Each group with what holds of it before any is placed, as they look for a place."""
+        groups = self._groups
+        unknown = list(map(self._unknown, groups))
+        every = list(zip(groups, unknown, self._bounds(unknown), strict=True))
+        return sorted(every, key=lambda one: self._turn(one[0]))
 
     def _bounds(self, unknown: Sequence[tuple[Unknown, ...]]) -> Sequence[_Bounds]:
         """Of each group, before anything is placed; nothing is said where no phase is asked about."""
