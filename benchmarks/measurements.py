@@ -108,8 +108,15 @@ def run_predict(path: Path, events: str) -> Report:
     from kubectl_evictplan.prediction.predict import predict
 
     asked = question(path, events)
+
+    def predicted() -> None:
+        # Found out when they are read, and part of every answer.
+        prediction = predict(*asked)
+        len(prediction.warnings)
+        len(prediction.workloads)
+
     with collecting_rarely():
-        return measured(lambda: predict(*asked))
+        return measured(predicted)
 
 
 def run_ticket(path: Path, output: str) -> Report:

@@ -24,7 +24,9 @@ from builders import (
     tolerates,
 )
 from kubectl_evictplan.cluster.timeline import TAINT_EVICTION, PodDeleted, Timeline
+from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.prediction.warnings.registry import CODES
+from kubectl_evictplan.prediction.warnings.registry import warnings_of as of_codes
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -44,6 +46,21 @@ def test_a_cluster_that_is_left_alone_has_none() -> None:
 def test_objects_are_sorted_and_named_once() -> None:
     cordons = [make_event(at, "cordon", names) for at, names in ((1, "n2"), (2, ["n1", "n2"]))]
     assert [w.objects for w in warn(["n1", "n2"], events=cordons)[1:]] == [("n1", "n2")]
+
+
+def test_warnings_of_some_codes_are_found_without_the_others() -> None:
+    lone = make_pod("lone", "n1")
+    returning = make_pod("web", "n1", owner="ReplicaSet/web", tolerations=[tolerates("maint", 60)])
+    asked = make_snapshot(["n1"], [lone, returning]), make_scenario([TAINT]), configured()
+    every = tuple(predict(*asked).warnings)
+    assert {"bare-pod-lost", "replacement-may-return"} <= {one.code for one in every}
+
+    later = predict(*asked).warnings
+    for code in {one.code for one in every}:
+        assert [*of_codes(later, {code})] == [one for one in every if one.code == code]
+        assert [*of_codes(every, {code})] == [one for one in every if one.code == code]
+    assert "rows" not in vars(later)
+    assert later == every
 
 
 def test_nodes_that_are_not_affected_are_not_named() -> None:

@@ -24,6 +24,7 @@ from kubectl_evictplan.prediction.records import (
     OutcomeWindow,
     PodRow,
     Record,
+    RowsOf,
     TaintReference,
     TolerationReference,
     Window,
@@ -388,9 +389,9 @@ class Prediction(Record, dict=True, gc=True):
     nodes: tuple[NodeReport, ...]
     zones: tuple[ZoneReport, ...]
     drains: tuple[DrainReport, ...]
-    workloads: tuple[WorkloadReport, ...]
+    workloads: RowsOf[WorkloadReport]
     joint: tuple[Joint, ...]
-    warnings: tuple[Warning, ...]
+    warnings: RowsOf[Warning]
     impact: Impact | None = None
     fingerprint: str = ""
     api_version: str = API_VERSION

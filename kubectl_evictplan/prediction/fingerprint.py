@@ -9,7 +9,7 @@ import msgspec
 
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.grouped_evictions import EvictionGroup, Evictions
-from kubectl_evictplan.prediction.records import Because, Eviction, plain
+from kubectl_evictplan.prediction.records import Because, Eviction, Rows, plain
 
 _encoder = msgspec.json.Encoder(order="deterministic", enc_hook=plain)
 _ROWS_AT_ONCE = 500
@@ -46,8 +46,8 @@ def _canonical(prediction: Prediction) -> Iterator[bytes]:
         before, value = b",", getattr(prediction, field.name)
         if isinstance(value, Evictions):
             yield from _list(tuple(_told(value)))
-        elif isinstance(value, tuple):
-            yield from _list(value)
+        elif isinstance(value, tuple | Rows):
+            yield from _list(tuple(value))
         else:
             yield _encoder.encode(value)
     yield b"}"

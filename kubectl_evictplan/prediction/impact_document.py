@@ -7,21 +7,7 @@ workload or budget that nothing can happen to is not there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-from kubectl_evictplan.prediction.records import Record
-
-if TYPE_CHECKING:
-    # May be made when they are read (``prediction/records.py``).
-    _Rows = Sequence
-else:
-
-    class _Rows:
-        """What encoders, decoders and schemas are told of them."""
-
-        def __class_getitem__(cls, row):
-            return tuple[row, ...]
+from kubectl_evictplan.prediction.records import Record, RowsOf
 
 
 class Instant(Record):
@@ -122,7 +108,7 @@ class ServiceImpact(Record):
     endpoints_before: int
     fewest_ready: Count
     fewest_answering: Count
-    black_holes: _Rows[BlackHole]
+    black_holes: RowsOf[BlackHole]
     nobody_ready: tuple[Spell, ...]
     nobody_answers: tuple[Spell, ...]
     undetected: Spell | None
@@ -152,7 +138,7 @@ class WorkloadImpact(Record):
     zero: tuple[Spell, ...]
     whole_again: Instant
     never_replaced: tuple[str, ...]
-    two_copies: _Rows[TwoCopies]
+    two_copies: RowsOf[TwoCopies]
     ready_after: ReadyAfter
     steps: tuple[Step, ...]
 
@@ -296,13 +282,13 @@ class Finding(Record):
 class Impact(Record):
     """The whole answer; ``assumptions`` are sentences. What is not evaluated is in ``not_evaluated``."""
 
-    services: _Rows[ServiceImpact]
-    workloads: _Rows[WorkloadImpact]
+    services: RowsOf[ServiceImpact]
+    workloads: RowsOf[WorkloadImpact]
     budgets: tuple[BudgetImpact, ...]
-    volumes: _Rows[VolumeImpact]
-    not_coming_back: _Rows[NotComingBack]
+    volumes: RowsOf[VolumeImpact]
+    not_coming_back: RowsOf[NotComingBack]
     quorums: tuple[QuorumImpact, ...]
-    findings: _Rows[Finding]
-    assumptions: _Rows[str] = ()
-    not_evaluated: _Rows[str] = ()
-    replacements: _Rows[ReplacementFit] = ()
+    findings: RowsOf[Finding]
+    assumptions: RowsOf[str] = ()
+    not_evaluated: RowsOf[str] = ()
+    replacements: RowsOf[ReplacementFit] = ()

@@ -6,7 +6,8 @@ The way to one predicted eviction: this module, ``simulation/simulate.py`` (the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
@@ -36,6 +37,7 @@ from kubectl_evictplan.prediction.document import (
     OutageSummary,
     Prediction,
     Sourced,
+    WorkloadReport,
 )
 from kubectl_evictplan.prediction.drains import (
     drain_assumptions,
@@ -57,8 +59,9 @@ from kubectl_evictplan.prediction.kept import cancelled_list, kept_list
 from kubectl_evictplan.prediction.nodes import joint_statements, node_reports, zone_reports
 from kubectl_evictplan.prediction.pod_ends import EvictedKind, PodEnds
 from kubectl_evictplan.prediction.prepared import PreparedCluster
+from kubectl_evictplan.prediction.records import RowsLater
 from kubectl_evictplan.prediction.warnings.context import WarningContext
-from kubectl_evictplan.prediction.warnings.registry import find_warnings
+from kubectl_evictplan.prediction.warnings.registry import WarningsLater
 from kubectl_evictplan.scenarios.scenario import (
     HORIZON_DEFAULT_MAX_NS,
     OutagePart,
@@ -176,7 +179,7 @@ def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -
     every = _pods_ever(relevant, scenario) if snapshot.webhooks else {}
     refusable = pods_refusable(snapshot.webhooks, every)
     kinds = list(ends.kinds(shown, alike))
-    names = NamesOfAlike(alike, whole.workloads.owners)
+    names = NamesOfAlike(alike, whole.owners)
     evictions = eviction_list(scenario.start_ns, kinds, ends, names, refusable)
     reports = node_reports(run, exploration, whole.nodes, configuration)
     drained = drain_reports(drains, scenario)
@@ -202,10 +205,16 @@ def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -
         nodes=reports,
         zones=zone_reports(run, exploration, {report.zone for report in reports}),
         drains=drained,
-        workloads=whole.workloads.reports(evictions, _created(scenario)),
+        workloads=RowsLater(partial(_workloads, whole, evictions, scenario)),
         joint=_joint(exploration, drains, scenario, refusable, alike, configuration),
-        warnings=(*find_warnings(context), *configuration.warnings, *snapshot.warnings),
+        warnings=WarningsLater(context, (*configuration.warnings, *snapshot.warnings)),
     )
+
+
+def _workloads(
+    whole: PreparedCluster, evictions: Evictions, scenario: Scenario
+) -> Sequence[WorkloadReport]:
+    return whole.workloads.reports(evictions, _created(scenario))
 
 
 def _joint(

@@ -20,7 +20,7 @@ from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMem
 from kubectl_evictplan.controllers.pod_gc import NOT_TERMINATED_PHASES, is_terminated
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Lease, Node, Pod
 from kubectl_evictplan.kube.taints import needs_no_schedule_pass, no_execute_taints
-from kubectl_evictplan.prediction.workloads import WorkloadIndex
+from kubectl_evictplan.prediction.workloads import OwnerNames, WorkloadIndex
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
 from kubectl_evictplan.windows.monitor_phase import with_visible_phase
@@ -70,7 +70,12 @@ class PreparedCluster:
     @cached_property
     def workloads(self) -> WorkloadIndex:
         """The workloads of the whole cluster."""
-        return WorkloadIndex(self.snapshot)
+        return WorkloadIndex(self.snapshot, self.owners)
+
+    @cached_property
+    def owners(self) -> OwnerNames:
+        """What the owners of its pods are called."""
+        return OwnerNames()
 
     @cached_property
     def namespaces(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Generic, TypeVar, overload
 
 import msgspec
 
@@ -95,6 +95,17 @@ class Eviction(PodRow, frozen=True):
 # -- rows that are made when somebody reads them: most answers show a few of tens of thousands ---------------
 
 T = TypeVar("T")
+
+
+if TYPE_CHECKING:
+    RowsOf = Sequence
+else:
+
+    class RowsOf:
+        """The type of a field whose rows may be made when they are read, as encoders, decoders and schemas are told of it."""
+
+        def __class_getitem__(cls, row):
+            return tuple[row, ...]
 
 
 class Rows(Sequence[T]):

@@ -55,11 +55,10 @@ class WorkloadIndex:
     ReplicaSets are revisions of a Deployment.
     """
 
-    def __init__(self, snapshot: ClusterSnapshot) -> None:
+    def __init__(self, snapshot: ClusterSnapshot, owners: OwnerNames) -> None:
         self._pods = snapshot.pods
         self._deployments = deployments_of(snapshot.workloads)
-        self.owners = OwnerNames()
-        self._numbers = _numbers_of_pods(snapshot.pods, self.owners)
+        self._numbers = _numbers_of_pods(snapshot.pods, owners)
         self._by_name = self._by_workload(self._numbers)
 
     def reports(

@@ -64,7 +64,7 @@ def findings_document(
         tuple(gates),
         None if impact is None else tuple(impact.findings),
         None if impact is None else tuple(impact.not_evaluated),
-        prediction.warnings,
+        tuple(prediction.warnings),
     )
 
 

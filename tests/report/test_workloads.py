@@ -10,7 +10,7 @@ from builders import make_pod, make_snapshot
 from kubectl_evictplan.kube.objects import OwnerReference, Pod, Workload
 from kubectl_evictplan.prediction.document import WorkloadReport
 from kubectl_evictplan.prediction.grouped_evictions import Evictions
-from kubectl_evictplan.prediction.workloads import WorkloadIndex
+from kubectl_evictplan.prediction.workloads import OwnerNames, WorkloadIndex
 
 
 def owned(name: str, kind: str, owner: str) -> Pod:
@@ -20,7 +20,7 @@ def owned(name: str, kind: str, owner: str) -> Pod:
 
 def reports(pods: list[Pod], *workloads: Workload, owner: str) -> tuple[WorkloadReport, ...]:
     snapshot = replace(make_snapshot(["n1"], pods), workloads=workloads)
-    return WorkloadIndex(snapshot).reports(Evictions.of([eviction(owner=owner)]), ())
+    return WorkloadIndex(snapshot, OwnerNames()).reports(Evictions.of([eviction(owner=owner)]), ())
 
 
 def test_every_pod_of_the_workload_counts_evicted_or_not() -> None:

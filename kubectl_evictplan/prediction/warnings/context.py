@@ -104,17 +104,27 @@ class WarningContext(msgspec.Struct, dict=True):
         self.horizon_ns = HORIZON_DEFAULT_MAX_NS if horizon_ns is None else horizon_ns
         self.events = [event for event in scenario.events if event.at_ns <= self.horizon_ns]
         self._created = [event.pod for event in self.events if event.pod is not None]
-        self.evicted = list(_evicted_lots(self.kinds, self._created))
-        # Evicted pods by the kind of their owner ("" for bare pods), and the few unusual ones.
-        self.evicted_by_owner: dict[str, list[EvictedLot]] = {}
-        for evicted in self.evicted:
-            self.evicted_by_owner.setdefault(evicted.owner, []).append(evicted)
         self.jobs_managed_elsewhere = jobs_managed_elsewhere(snapshot.workloads)
-        self.unusual = [evicted for evicted in self.evicted if evicted.unusual]
-        # Every taint that a node carries at some time, NoExecute and others, without timeAdded.
-        self.taints_of = self._taints_of_nodes()
-        self.groups = self._toleration_groups()
-        self.queued = self._queued_nodes()
+
+    # Found out when somebody asks: some warnings are read without the others.
+
+    @cached_property
+    def evicted(self) -> list[EvictedLot]:
+        """All evicted pods."""
+        return list(_evicted_lots(self.kinds, self._created))
+
+    @cached_property
+    def evicted_by_owner(self) -> dict[str, list[EvictedLot]]:
+        """Evicted pods by the kind of their owner ("" for bare pods)."""
+        found: dict[str, list[EvictedLot]] = {}
+        for evicted in self.evicted:
+            found.setdefault(evicted.owner, []).append(evicted)
+        return found
+
+    @cached_property
+    def unusual(self) -> list[EvictedLot]:
+        """The few unusual ones of the evicted."""
+        return [evicted for evicted in self.evicted if evicted.unusual]
 
     def entries(self, kind: type[_Kind]) -> list[_Kind]:
         """The nominal run's entries of one kind, in order; one about a pod is about all that are ``alike``."""
@@ -156,7 +166,9 @@ class WarningContext(msgspec.Struct, dict=True):
             )
         )
 
-    def _taints_of_nodes(self) -> dict[str, tuple[Taint, ...]]:
+    @cached_property
+    def taints_of(self) -> dict[str, tuple[Taint, ...]]:
+        """Every taint that a node carries at some time, NoExecute and others, without timeAdded."""
         carried = [(node.name, node.taints) for node in self.nodes if node.taints]
         carried += [(e.node.name, e.node.taints) for e in self.events if e.node is not None]
         carried += [(added.node, (added.taint,)) for added in self.entries(TaintAdded)]
@@ -181,7 +193,9 @@ class WarningContext(msgspec.Struct, dict=True):
         lists = ((name, tuple(taints)) for name, taints in found.items())
         return {name: shared.setdefault(taints, taints) for name, taints in lists}
 
-    def _toleration_groups(self) -> list[TolerationGroup]:
+    @cached_property
+    def groups(self) -> list[TolerationGroup]:
+        """Pods by what they tolerate and which NoExecute taints they meet."""
         # Equal lists of taints are one object, and loaders share equal lists of tolerations.
         no_execute = {id(taints): no_execute_taints(taints) for taints in self.taints_of.values()}
         places: dict[tuple[int, int], list[Lot]] = {}
@@ -197,7 +211,9 @@ class WarningContext(msgspec.Struct, dict=True):
             merged.setdefault(key, []).extend(lots)
         return [TolerationGroup(*key, lots) for key, lots in merged.items()]
 
-    def _queued_nodes(self) -> list[QueuedNode]:
+    @cached_property
+    def queued(self) -> list[QueuedNode]:
+        """The nodes that waited in the nominal run."""
         tainted: dict[str, list[int]] = {}
         for added in self.entries(TaintAdded):
             if added.by == NODE_LIFECYCLE and added.taint.effect == NO_EXECUTE:
