@@ -193,6 +193,22 @@ def in_copy(work: Callable[[], object]) -> Iterator[Callable[[], None] | None]:
             _end_of(copy)
 
 
+class Turn:
+    """Lets a copy know how far this process is."""
+
+    def __init__(self) -> None:
+        """To be made before the copy. Raises OSError where there is no pipe left."""
+        self._coming, self._going = os.pipe()
+
+    def give(self) -> None:
+        """It is the copy's turn."""
+        os.write(self._going, b"\n")
+
+    def wait(self) -> None:
+        """In the copy: until it is given. If it never is, whoever began the copy ends it (``in_copy``)."""
+        os.read(self._coming, 1)
+
+
 def may_have_copy() -> bool:
     """Whether ``in_copy`` is worth it, and possible."""
     return default_jobs() > 1 and not is_memory_bounded() and _may_be_copied()

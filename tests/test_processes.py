@@ -152,6 +152,24 @@ def test_where_no_copy_can_be_made_nothing_is_begun(
 
 
 @ONLY_LINUX
+def test_a_copy_waits_for_its_turn() -> None:
+    code = """
+turn = processes.Turn()
+come, go = os.pipe()
+def second():
+    turn.wait()
+    os.write(go, b"second")
+with processes.in_copy(second) as wait:
+    os.write(go, b"first ")
+    turn.give()
+    wait()
+    print(os.read(come, 100))
+"""
+
+    assert told_by(code) == ["b'first second'"]
+
+
+@ONLY_LINUX
 def test_a_bound_on_memory_is_seen() -> None:
     code = """
 import resource

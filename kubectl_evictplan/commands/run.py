@@ -7,11 +7,10 @@ it is.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import tzinfo
 from functools import partial
 from importlib import import_module
-from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from kubectl_evictplan.commands.connection_options import load_live
@@ -35,7 +34,7 @@ from kubectl_evictplan.commands.terminal import (
 from kubectl_evictplan.errors import Correction, InputError, Problem, WrongWord, mistake
 from kubectl_evictplan.garbage import all_stays, collecting_rarely, keep
 from kubectl_evictplan.kube.durations import SECOND_NS
-from kubectl_evictplan.processes import default_jobs, in_copy, may_have_copy
+from kubectl_evictplan.processes import default_jobs, may_have_copy
 
 if TYPE_CHECKING:
     from kubectl_evictplan.commands.observing import Look
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
     from kubectl_evictplan.live.flags import ConnectionFlags
     from kubectl_evictplan.plans.document import Plan
     from kubectl_evictplan.prediction.document import Prediction
-    from kubectl_evictplan.report import Chunk
     from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
 
     Events = tuple[Sequence[ScenarioEvent], Sequence[ClusterWarning]]
@@ -57,8 +55,6 @@ if TYPE_CHECKING:
 _MANY_PODS = 20_000
 # The text of so many rows and what they cost are worth two processors.
 _MANY_EVICTIONS = 5_000
-# So much of what they cost is made as text before the rows are written.
-_BYTES_AHEAD = 32 << 20
 
 
 def what_if_events(options: WhatIfOptions, events_on: Callable[[ClusterSnapshot], Events]) -> None:
@@ -163,19 +159,16 @@ def _assessed(assess: Callable[[], Prediction], output: str) -> Prediction:
     """All of JSON is made before anything is written: where memory ends meanwhile, nothing was."""
     prediction = assess()
     if output == "json" and prediction.impact is not None:
-        from msgspec.structs import astuple
+        from kubectl_evictplan.report.json_text import make_rows
 
-        from kubectl_evictplan.prediction.records import Rows
-
-        for told in astuple(prediction.impact):
-            if isinstance(told, Rows):
-                len(told)
+        make_rows(prediction.impact)
     return prediction
 
 
-def _load_modules() -> None:
+def _load_modules(output: str) -> None:
     """Load what an answer is made with, which takes a while."""
-    for name in ("prediction.predict", "impact.assess", "report.content"):
+    told = "report.json_text" if output == "json" else "report.content"
+    for name in ("prediction.predict", "impact.assess", told):
         import_module(f"kubectl_evictplan.{name}")
 
 
@@ -244,7 +237,7 @@ def read_input(
         progress,
         options.connection,
         options.kubernetes_version or "",
-        meanwhile=_load_modules,
+        meanwhile=partial(_load_modules, options.output),
     )
     if look is not None:
         snapshot = observed(snapshot, *look(progress))
@@ -307,7 +300,9 @@ def _show(
     if found.assess is None:
         write_chunks(tell(found.prediction))
     else:
-        _write_beside(tell, found.prediction, found.assess)
+        from kubectl_evictplan.commands.large_json import write_beside
+
+        write_beside(tell, found.prediction, found.assess)
 
 
 def _may_write_beside() -> bool:
@@ -317,34 +312,6 @@ def _may_write_beside() -> bool:
     except (AttributeError, OSError):
         return False
     return may_have_copy()
-
-
-def _write_beside(
-    tell: Callable[..., Iterator[Chunk]], prediction: Prediction, assess: Callable[[], Prediction]
-) -> None:
-    """Write JSON: a copy of this process all before what it costs, which is found out here meanwhile."""
-    from kubectl_evictplan.report.json_text import Part
-
-    sys.stdout.flush()
-    with in_copy(lambda: write_chunks(tell(prediction, part=Part.BEFORE_IMPACT))) as written:
-        told = _assessed(assess, "json")
-        keep(told)
-        if written is None:
-            write_chunks(tell(told))
-            return
-        pieces = tell(told, part=Part.FROM_IMPACT)
-        first = _ahead(pieces)
-        written()
-        write_chunks(chain(first, pieces))
-
-
-def _ahead(pieces: Iterator[Chunk]) -> list[Chunk]:
-    """The first of them."""
-    made, left = [], _BYTES_AHEAD
-    while left > 0 and (piece := next(pieces, None)) is not None:
-        made.append(piece)
-        left -= len(piece)
-    return made
 
 
 def _check_start(typed: str, start_ns: int | None, snapshot: ClusterSnapshot) -> None:

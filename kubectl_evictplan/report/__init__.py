@@ -120,7 +120,7 @@ def _json(prediction: Prediction, look: Look) -> Iterator[bytes]:
     from kubectl_evictplan.report.json_text import Part, render_json
 
     part = look.part or Part.WHOLE
-    if part is not Part.FROM_IMPACT:
+    if part in (Part.WHOLE, Part.BEFORE_IMPACT):
         prediction = sealed(prediction)
     return render_json(_data(prediction, look), ascii_only=look.ascii_only, part=part)
 

@@ -26,11 +26,19 @@ _NOT_PRINTABLE_ASCII = re.compile(r"[^\n\x20-\x7e]")
 
 
 class Part(Enum):
-    """How much of a prediction's text: it may be made in two places, and joined these are the whole."""
+    """How much of a prediction's text: it may be made in three places, and joined in this order these are the whole.
+
+    ``LARGE_IMPACT`` tells of services and workloads, of which there may be thousands; ``REST`` what mostly follows from those.
+    """
 
     WHOLE = "whole"
     BEFORE_IMPACT = "before impact"
-    FROM_IMPACT = "from impact"
+    LARGE_IMPACT = "large lists of the impact"
+    REST = "the rest of the impact, and what is behind it"
+
+
+# The member of the impact that ``REST`` begins with.
+_FIRST_OF_REST = "budgets"
 
 
 def render_json(
@@ -42,15 +50,40 @@ def render_json(
 
 
 def _pieces(document: msgspec.Struct, part: Part) -> Iterator[bytes]:
-    members, opening = list(parts(document)), b"{\n"
-    if part is not Part.WHOLE:
-        at = [key for key, _ in members].index("impact")
-        if part is Part.BEFORE_IMPACT:
-            yield from _members(members[:at], 0, opening)
-            return
-        members, opening = members[at:], b",\n"
-    yield from _members(members, 0, opening)
+    members = list(parts(document))
+    if part is Part.WHOLE:
+        yield from _members(members, 0)
+        yield b"\n}\n"
+        return
+    at = [key for key, _ in members].index("impact")
+    if part is Part.BEFORE_IMPACT:
+        yield from _members(members[:at], 0)
+        return
+    key, impact = members[at]
+    large, rest = _parted(impact)
+    if part is Part.LARGE_IMPACT:
+        yield b",\n" + _indent(1) + _encode(key) + b": "
+        yield from _members(large, 1)
+        return
+    yield from _members(rest, 1, b",\n")
+    yield b"\n" + _indent(1) + b"}"
+    yield from _members(members[at + 1 :], 0, b",\n")
     yield b"\n}\n"
+
+
+def _parted(impact: Impact) -> tuple[list[tuple[str, Any]], list[tuple[str, Any]]]:
+    """Its members, those of ``LARGE_IMPACT`` and those of ``REST``."""
+    members = list(parts(impact))
+    cut = [key for key, _ in members].index(_FIRST_OF_REST)
+    return members[:cut], members[cut:]
+
+
+def make_rows(impact: Impact, part: Part = Part.WHOLE) -> None:
+    """Make now what else is made when it is read, as far as ``part`` tells it: WHOLE or LARGE_IMPACT."""
+    large, rest = _parted(impact)
+    for _, value in (*large, *(rest if part is Part.WHOLE else ())):
+        if isinstance(value, Rows):
+            len(value)
 
 
 def _members(

@@ -12,6 +12,7 @@ import pytest
 
 from kubectl_evictplan import __main__ as program
 from kubectl_evictplan import cli
+from kubectl_evictplan.commands import large_json
 from kubectl_evictplan.commands import run as what_if
 
 CLUSTER = Path(__file__).parents[2] / "fixtures/clusters/kubeadm-15-nodes-1.29.json"
@@ -76,7 +77,8 @@ def test_where_no_copy_can_be_made_nothing_is_written_before_the_costs_are_known
 ) -> None:
     monkeypatch.setattr(what_if, "_MANY_PODS", 0)
     monkeypatch.setattr(what_if, "_MANY_EVICTIONS", 0)
-    monkeypatch.setattr(what_if, "in_copy", lambda _: nullcontext())
+    monkeypatch.setattr(what_if, "_may_write_beside", lambda: True)
+    monkeypatch.setattr(large_json, "in_copy", lambda _: nullcontext())
     monkeypatch.setattr(f"kubectl_evictplan.impact.assess.{where}", out_of_memory)
 
     assert cli.run(WORDS) == 2

@@ -16,6 +16,8 @@ import pytest
 from kubectl_evictplan import cli
 from kubectl_evictplan.commands.output import write_chunks
 from kubectl_evictplan.impact import assess, replacements, services
+from kubectl_evictplan.kube.scheduling import fit
+from kubectl_evictplan.prediction import predict
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "latin-1"])
@@ -76,6 +78,17 @@ def test_the_verdict_needs_only_services_and_replacements_that_something_may_be_
     assert all(0 < shown[make] < every[make] for make in every)
 
 
+def test_rows_need_neither_workloads_nor_who_finds_room(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], fixtures_path: Path
+) -> None:
+    words = "what-if", "fail", "zone", "eu-1b", "-f", str(fixtures_path / CLUSTER)
+    for owner, name in ((predict, "_workloads"), (fit._Check, "_answer")):
+        monkeypatch.setattr(owner, name, lambda *_: pytest.fail("it is asked"))
+
+    assert cli.run((*words, "-o", "csv")) == 0
+    assert len(capsys.readouterr().out.splitlines()) > 1
+
+
 # Only a process without other threads may be copied: it is one of its own. What it tells last: whether there was a copy.
 _BESIDE = """
 import os, sys
@@ -84,14 +97,19 @@ from kubectl_evictplan.commands import run
 processes.default_jobs = lambda: 2
 run._MANY_PODS = run._MANY_EVICTIONS = 0
 copies, fork = [], os.fork
-os.fork = lambda: copies.append(fork()) or copies[-1]
-code = cli.run(sys.argv[1:])
+def copied():
+    if len(copies) >= int(sys.argv[1]):
+        raise OSError("no more of them")
+    copies.append(fork())
+    return copies[-1]
+os.fork = copied
+code = cli.run(sys.argv[2:])
 print(code, len(copies), file=sys.stderr)
 """
 
 
-def told_beside(*words: str, stdout: int) -> tuple[str, str]:
-    program = (sys.executable, "-c", _BESIDE)
+def told_beside(*words: str, stdout: int, copies_max: int = 2) -> tuple[str, str]:
+    program = (sys.executable, "-c", _BESIDE, str(copies_max))
     done = subprocess.run(
         (*program, *words), stdout=stdout, stderr=subprocess.PIPE, text=True, check=True, timeout=60
     )
@@ -99,26 +117,30 @@ def told_beside(*words: str, stdout: int) -> tuple[str, str]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are copied on Linux only")
-@pytest.mark.parametrize("explain", [(), ("--explain", "shop/edge-gateway-f6fbdb76-fcr62")])
-def test_json_is_the_same_where_a_copy_writes_the_rows(
-    explain: Sequence[str], capsys: pytest.CaptureFixture[str], fixtures_path: Path
+@pytest.mark.parametrize(
+    ("explain", "copies"),
+    [((), 2), (("--explain", "shop/edge-gateway-f6fbdb76-fcr62"), 2), ((), 1), ((), 0)],
+)
+def test_json_is_the_same_however_many_copies_write_it(
+    explain: Sequence[str], copies: int, capsys: pytest.CaptureFixture[str], fixtures_path: Path
 ) -> None:
     cluster = str(fixtures_path / CLUSTER)
     words = "what-if", "fail", "zone", "eu-1b", "-f", cluster, "-o", "json", *explain
     assert cli.run(words) == 0
     usual = capsys.readouterr()
 
-    assert told_beside(*words, stdout=subprocess.PIPE) == (usual.out, "0 1\n")
+    told = told_beside(*words, stdout=subprocess.PIPE, copies_max=copies)
+    assert told == (usual.out, f"0 {copies}\n")
     assert '"impact": {' in usual.out
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are copied on Linux only")
-def test_a_reader_that_is_gone_ends_a_copy_and_its_process(fixtures_path: Path) -> None:
+def test_a_reader_that_is_gone_ends_copies_and_their_process(fixtures_path: Path) -> None:
     cluster = str(fixtures_path / CLUSTER)
     words = "what-if", "fail", "zone", "eu-1b", "-f", cluster, "-o", "json"
     reader, writer = os.pipe()
     os.close(reader)
 
-    assert told_beside(*words, stdout=writer)[1] == f"{cli.EXIT_PIPE_CLOSED} 1\n"
+    assert told_beside(*words, stdout=writer)[1] == f"{cli.EXIT_PIPE_CLOSED} 2\n"
 
     os.close(writer)
