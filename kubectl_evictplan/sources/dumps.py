@@ -96,8 +96,12 @@ def _found(reader: PieceReader, parts: Iterable[Piece], jobs: int) -> Iterator[F
 
     parts = iter(parts)
     begun = list(islice(parts, _BEGUN_MIN)) if jobs > 1 else []
-    if len(begun) < _BEGUN_MIN or not may_have_workers():
-        yield from map(reader.read, chain(begun, parts))
+    are_few = len(begun) < _BEGUN_MIN
+    parts = chain(begun, parts)
+    # Nobody needs them when they are read.
+    del begun
+    if are_few or not may_have_workers():
+        yield from map(reader.read, parts)
         return
     from concurrent.futures.process import BrokenProcessPool
 
@@ -107,7 +111,7 @@ def _found(reader: PieceReader, parts: Iterable[Piece], jobs: int) -> Iterator[F
     with processes(jobs, reader.read_packed) as executor:
         waiting: deque[Future[bytes | None]] = deque()
         try:
-            for part in chain(begun, parts):
+            for part in parts:
                 waiting.append(executor.submit(work, part))
                 if len(waiting) > _AHEAD_PER_JOB * jobs:
                     yield unpacked(_result(waiting.popleft()))
