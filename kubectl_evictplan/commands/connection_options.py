@@ -138,12 +138,12 @@ def load_live(connection: ConnectionFlags, progress: Progress, *, strict: bool) 
             connection, os.environ, strict=strict, progress=progress.listing, warn=_warn
         )
     except NoClusterNamed as error:
-        # Files are the other way, and perhaps one lies here.
-        (problem,) = error.problems
-        problem.message += ", and no file is named with -f"
-        beside = files_beside()
-        words = ("-f", beside[0]) if beside else ("--kubeconfig", "FILE")
-        problem.correction = Correction((), words, example=True)
+        if _takes_files():
+            # Files are the other way, and perhaps one lies here.
+            (problem,) = error.problems
+            problem.message += ", and no file is named with -f"
+            if beside := files_beside():
+                problem.correction = Correction((), ("-f", beside[0]), example=True)
         raise
     except ProblemsError as error:
         for problem in error.problems:
@@ -151,6 +151,12 @@ def load_live(connection: ConnectionFlags, progress: Progress, *, strict: bool) 
                 first = _about_the_same(problem.correction.first, connection)
                 problem.correction = problem.correction._replace(first=first)
         raise
+
+
+def _takes_files() -> bool:
+    """Whether the command that runs has ``-f``: ``apply`` changes live clusters only."""
+    context = click.get_current_context(silent=True)
+    return context is None or any("-f" in param.opts for param in context.command.params)
 
 
 def _about_the_same(commands: str, connection: ConnectionFlags) -> str:

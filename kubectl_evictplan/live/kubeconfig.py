@@ -352,12 +352,17 @@ def _no_server(config: Kubeconfig, cluster: Entry | None, flags: ConnectionFlags
         correction = Correction(("--kubeconfig", flags.kubeconfig), ())
         return InputError(Problem("names no cluster", correction, location=files))
     if any(Path(path).exists() for path in config.paths):
-        return NoClusterNamed(Problem(f"no cluster is given: {files} names none"))
+        return _none_named(f"{files} names none")
     return _no_kubeconfig()
 
 
 def _no_kubeconfig() -> NoClusterNamed:
-    return NoClusterNamed(Problem("no cluster is given: there is no kubeconfig"))
+    return _none_named("there is no kubeconfig")
+
+
+def _none_named(why: str) -> NoClusterNamed:
+    correction = Correction((), ("--kubeconfig", "FILE"), example=True)
+    return NoClusterNamed(Problem(f"no cluster is given: {why}", correction))
 
 
 def _cluster_with(flags: ConnectionFlags, cluster: dict[str, Any]) -> dict[str, Any]:

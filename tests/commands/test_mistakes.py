@@ -165,3 +165,10 @@ def test_a_mistake_is_answered_by_what_to_type_instead(ask: Ask, typed: str, sai
         # A command to run before is no command of ours.
         answer = say(ask, last.partition(": ")[2].rpartition(" && ")[2])
     assert answer.code == 0, answer.err
+
+
+def test_apply_without_a_cluster_names_a_kubeconfig_and_never_a_file(ask: Ask) -> None:
+    assert told(say(ask, "kubectl evictplan apply cordon worker-b1")) == (
+        "error: no cluster is given: there is no kubeconfig\n"
+        "for example: kubectl evictplan apply cordon worker-b1 --kubeconfig FILE"
+    )
