@@ -11,10 +11,9 @@ a wait is told by the tokens that were spent meanwhile: each of them could have 
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 import msgspec
 
@@ -32,47 +31,18 @@ from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
 from kubectl_evictplan.controllers.node_lifecycle.rate_limited_timed_queue import (
     RateLimitedTimedQueue,
 )
-from kubectl_evictplan.controllers.releases import ReleaseProfile
-from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.windows.spans import NEVER_NS
-from kubectl_evictplan.windows.zone_lines import InLine, LineHistory, Order, Wait, is_seen_late
+from kubectl_evictplan.windows.zone_lines import (
+    InLine,
+    LineHistory,
+    LineRules,
+    Order,
+    Wait,
+    is_seen_late,
+)
 
 _OUTSIDE = (Told.STATUS, Told.NODE_GONE, Told.UNTAINTED)
-
-
-class LineRules(NamedTuple):
-    """What a replay needs to know besides the operations; instants are offsets from the start."""
-
-    profile: ReleaseProfile
-    taint_mode: bool
-    rate_qps: float
-    end_ns: int
-    period_ns: int
-    # Where the monitor of each process ticks.
-    timing: Timing
-    # From when a node and a token are both there to the pass that finds them.
-    lag_ns: int = 0
-    # A pass falls between the node steps and the zone logic of every tick.
-    mid_tick_pass: bool = False
-    # The informer shows Ready=Unknown late: a pass right after the write wastes its token.
-    stale_lister: bool = False
-    # The token of the start was spent just before it.
-    spent_at_start: bool = False
-    # (which token, from when on it is spent): its pass comes later than the lag says.
-    held: tuple[int, int] | None = None
-
-    @property
-    def enters_again(self) -> bool:
-        """Whether every tick puts another entry of a waiting node in line."""
-        return self.taint_mode and self.profile.queue_mode == "SETREMOVE"
-
-    def serves_alike(self, operations: Iterable[QueueOperation]) -> bool:
-        """Whether each token taints whoever is at the head, and those who wait can change places."""
-        if not self.taint_mode or self.profile.queue_mode != "REMOVE_ADD" or self.stale_lister:
-            return False
-        # A bucket without a rate serves all of them at once, or nobody.
-        swaps = (each.qps for each in operations if each.told is Told.SWAP)
-        return self.rate_qps > 0 and all(qps > 0 for qps in swaps)
 
 
 def _next_pass_ns(limiter: RateLimiter, now_ns: int, lag_ns: int) -> int | None:
@@ -103,6 +73,8 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
     _rules: LineRules
     _leaving: Mapping[str, list[int]]
     _order: Order
+    # When Ready=Unknown was written that passes see late, sorted: see ``ZoneLine.seen_late_ns``.
+    _shown_late_ns: Sequence[int] = ()
     # For how many nodes each one stands, where nobody ever leaves the line: see ``ZoneLine.is_plain``.
     _numbers: Mapping[str, int] = {}
     _now_ns: int = 0
@@ -175,7 +147,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
             every_token_serves=every_token_serves,
             pass_inside_matters=self._pass_inside_matters,
             late_views_ns=self._late_views_ns,
-            views_apart_ns=[ns for ns in self._late_views_ns if ns in self._idle_until_ns],
+            idle_until_ns=self._idle_until_ns,
             token_at_start_matters=self._token_matters,
             before=self._before,
         )
@@ -262,8 +234,21 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
             held = self._rules.held
             if at_ns is not None and held is not None and held[0] == len(self._tokens_ns):
                 at_ns = max(at_ns, held[1])
+            if at_ns is not None and self._rules.waits_for_views_ns:
+                at_ns = self._meeting_view_ns(at_ns)
             if at_ns is not None and (self._pass_ns is None or at_ns < self._pass_ns):
                 self._pass_ns = at_ns
+
+    def _meeting_view_ns(self, at_ns: int) -> int:
+        """When the pass comes that would come at ``at_ns``, if it waits for the next late view; not past the next token."""
+        place = bisect_left(self._shown_late_ns, at_ns)
+        if place == len(self._shown_late_ns):
+            return at_ns
+        later_ns = self._shown_late_ns[place] + 1
+        limiter, waits_ns = self._queue.limiter, self._rules.waits_for_views_ns
+        assert isinstance(limiter, TokenBucketRateLimiter), "the other one refuses always"
+        in_reach = later_ns - at_ns <= waits_ns * (len(self._tokens_ns) + 1)
+        return later_ns if in_reach and (later_ns - at_ns) * limiter.qps < SECOND_NS else at_ns
 
     def _look_at_token(self) -> None:
         """Note, where the limiter is asked, whether the token matters that may have been spent before the start."""
@@ -383,7 +368,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
             self._unknown_since_ns[name] = self._now_ns
             if not self._open:
                 self._idle_until_ns.add(self._now_ns)
-            if self._rules.stale_lister:
+            if self._now_ns in self._shown_late_ns:
                 self._seen_late.add(name)
         since_ns = self._wanted.get(name)
         if (
@@ -471,7 +456,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
             return None
         exists = name not in self._gone
         reason = why_token_is_wasted(self._ready.get(name, TRUE), exists=exists)
-        if reason is None and self._rules.stale_lister and not self._sees_new_status(name):
+        if reason is None and not self._sees_new_status(name):
             # The next tick puts it elsewhere.
             self._seen_late.discard(name)
             self._left_place.add(name)
@@ -483,5 +468,6 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
             self._late_views_ns.append(newest_ns)
 
     def _sees_new_status(self, name: str) -> bool:
-        """Whether an informer shows it by now, however late."""
-        return self._now_ns - self._unknown_since_ns.get(name, -NEVER_NS) >= STALE_LISTER_NS
+        """Whether an informer shows it by now."""
+        since_ns = self._unknown_since_ns.get(name, -NEVER_NS)
+        return self._now_ns - since_ns >= STALE_LISTER_NS or since_ns not in self._shown_late_ns

@@ -6,7 +6,6 @@ Whatever order and rules agree with that, give it again.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Collection, Hashable, Sequence
 from itertools import pairwise
 from operator import attrgetter
@@ -15,11 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from kubectl_evictplan.windows.budget import Budget
-from kubectl_evictplan.windows.line_replay import LineReplay, LineRules
+from kubectl_evictplan.windows.line_replay import LineReplay
 from kubectl_evictplan.windows.spans import NEVER_NS
 from kubectl_evictplan.windows.zone_lines import (
     Groups,
     InLine,
+    LineRules,
     Order,
     Wait,
     ZoneLine,
@@ -84,8 +84,8 @@ class Replayed(msgspec.Struct, frozen=True):
     pass_inside_matters: bool
     late_view_matters: bool
     # Which of the line's ``unknown_after_ready_ns`` late views may waste a token of; and before which of them nobody waits.
-    late_views: Collection[int]
-    views_apart: Collection[int]
+    late_views: frozenset[int]
+    idle_views: frozenset[int]
     token_at_start_matters: bool
     # How many operations were replayed.
     operations: int
@@ -99,7 +99,10 @@ class Replayed(msgspec.Struct, frozen=True):
 _SIMPLER: tuple[tuple[Callable[[LineRules], LineRules], Callable[[Replayed], bool]], ...] = (
     (lambda rules: rules._replace(spent_at_start=False), attrgetter("token_at_start_matters")),
     (lambda rules: rules._replace(mid_tick_pass=False), attrgetter("pass_inside_matters")),
-    (lambda rules: rules._replace(stale_lister=False), attrgetter("late_view_matters")),
+    (
+        lambda rules: rules._replace(stale_lister=False, late_views=None, waits_for_views_ns=0),
+        attrgetter("late_view_matters"),
+    ),
 )
 
 
@@ -170,7 +173,8 @@ def _replayed(
         operations = line.told_of_some(numbers)
     else:
         operations = line.operations
-    history = LineReplay(operations, rules, line.leaving, order, numbers).run()
+    shown_late_ns = line.seen_late_ns(rules)
+    history = LineReplay(operations, rules, line.leaving, order, shown_late_ns, numbers).run()
     before = history.before
     if rules.enters_again:
         # Who comes first matters here even where nobody is taken.
@@ -194,8 +198,8 @@ def _replayed(
         history.pass_inside_matters,
         # Where nodes stood for several, nobody looked.
         bool(history.late_views_ns) or bool(numbers),
-        {bisect_left(line.unknown_after_ready_ns, ns) for ns in history.late_views_ns},
-        {bisect_left(line.unknown_after_ready_ns, ns) for ns in history.views_apart_ns},
+        line.places_of_views(history.late_views_ns),
+        line.places_of_views(history.idle_until_ns),
         history.token_at_start_matters,
         len(operations),
     )

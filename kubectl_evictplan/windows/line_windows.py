@@ -8,19 +8,25 @@ in another, there is a lag in between with which it comes right after; the same 
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import starmap
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import STALE_LISTER_NS
-from kubectl_evictplan.windows.line_replay import LineRules
 from kubectl_evictplan.windows.line_replays import Alike, Replayed, Replays, Tokens
 from kubectl_evictplan.windows.spans import NEVER_NS, Span, disjoint_outcomes, merge_spans
 from kubectl_evictplan.windows.unknowns.lines import PassLag, StaleView, lags_between
 from kubectl_evictplan.windows.unknowns.order_in_line import OrderInLine, Served
-from kubectl_evictplan.windows.zone_lines import Groups, Order, ZoneLine, groups_of
+from kubectl_evictplan.windows.zone_lines import Groups, LineRules, Order, ZoneLine, groups_of
+
+# A pass is planned that long after its token, at the most.
+_PLANNED_NS = 10
 
 
 class WaitWindow(NamedTuple):
@@ -49,10 +55,16 @@ class Spread(msgspec.Struct, frozen=True):
     per_token_ns: int
     gap_ns: int
     end_ns: int
+    # What replays have in common depends on lags as well: every pass has one of its own.
+    lags_vary: bool = False
 
     def of_token(self, token: int) -> int:
         """The slack of the ``token``-th token, counted from 0."""
         return self.base_ns + self.lags_ns(token)
+
+    def varying(self, by_lags: bool) -> Spread:
+        """The same, where what replays have in common depends on lags or not."""
+        return replace(self, lags_vary=by_lags)
 
     def lags_ns(self, token: int) -> int:
         """What lags up to the ``token``-th token add up to at the most."""
@@ -127,17 +139,13 @@ def _found_out(
             missed |= {OrderInLine.name}
             known.cut_short = True
             break
-        runs, partly = _replays_of(order, replayed, groups, spread, known)
+        explored, partly = _replays_of(order, replayed, groups, spread, known)
         missed |= partly
-        services.update(run.services for run in runs)
-        for group, places in enumerate(found):
-            rows = [run.rows[group] for run in runs]
-            uneven = uneven or len({len(row) for row in rows}) > 1
-            for ordinal in range(max(len(row) for row in rows)):
-                alike = [row[ordinal] for row in rows if ordinal < len(row)]
-                if ordinal == len(places):
-                    places.append([])
-                places[ordinal].append(_window(alike, spread, sure=len(alike) == len(rows)))
+        uneven = uneven or any(together.is_uneven for together in explored)
+        for together in explored:
+            services.update(run.services for run in together.runs)
+            for group, places in enumerate(found):
+                _note_windows(places, [run.rows[group] for run in together.runs], together.spread)
     if uneven:
         # Whether somebody waits once more depends on instants, as where a person takes off a taint that a token may
         # have put on just before: so there is more between the earliest replay and the latest than these two show.
@@ -160,35 +168,91 @@ def _found_out(
     return waits, services
 
 
+class _Together(NamedTuple):
+    """Replays that differ in instants only, and how far apart one token can lie in them."""
+
+    runs: list[Replayed]
+    spread: Spread
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether somebody waits more often in one than in another."""
+        of_each = zip(*(run.rows for run in self.runs), strict=True)
+        return any(len({len(row) for row in rows}) > 1 for rows in of_each)
+
+
+def _note_windows(
+    places: list[list[WaitWindow]], rows: Sequence[list[Alike]], spread: Spread
+) -> None:
+    """Add the waits of a group in some replays to what ``places`` has of each."""
+    for ordinal in range(max(map(len, rows))):
+        alike = [row[ordinal] for row in rows if ordinal < len(row)]
+        if ordinal == len(places):
+            places.append([])
+        places[ordinal].append(_window(alike, spread, sure=len(alike) == len(rows)))
+
+
 def _replays_of(
     order: Order,
     replayed: Sequence[tuple[ZoneLine, LineRules]],
     groups: Groups,
     spread: Spread,
     known: Replays,
-) -> tuple[list[Replayed], frozenset[str]]:
+) -> tuple[list[_Together], frozenset[str]]:
     """The replays of one order, and the names of unknowns that are not wholly explored in them."""
-    runs = [known.of(line, rules, order, groups, spread.gap_ns) for line, rules in replayed]
+    replay = partial(known.of, order=order, groups=groups, gap_ns=spread.gap_ns)
+    runs = list(starmap(replay, replayed))
     between = lags_between(replayed, [run.tokens.at_ns for run in runs])
-    runs += [known.of(line, rules, order, groups, spread.gap_ns) for line, rules in between.rules]
+    runs += starmap(replay, between.rules)
     missed = between.missed
-    if any(run.late_views for run in runs):
-        late = [(line, rules) for line, rules in replayed if rules.stale_lister]
-        in_time = [(line, rules._replace(stale_lister=False)) for line, rules in late]
-        others = [known.of(line, rules, order, groups, spread.gap_ns) for line, rules in in_time]
-        missed |= _unseen_late_views(runs, others)
-    return runs, missed
+    late = [(line, rules) for line, rules in replayed if rules.stale_lister]
+    if late and _views_may_interact(late, runs, between.views, replay):
+        from kubectl_evictplan.windows import late_views  # rarely needed
+
+        each = late_views.each_set(late, replay, known.budget)
+        if each is not None:
+            several = [_Together(one.runs, spread.varying(one.by_lags)) for one in each]
+            lags = frozenset[str]().union(*(one.missed for one in each))
+            return several, (missed - {StaleView.name}) | lags
+        missed |= {StaleView.name}
+    return [_Together(runs, spread)], missed
 
 
-def _unseen_late_views(seen: Iterable[Replayed], unseen: Iterable[Replayed]) -> frozenset[str]:
-    """The name of late views where replays in which all views are late, and in which none is, do not show all that these can do.
+def _views_may_interact(
+    replayed: Sequence[tuple[ZoneLine, LineRules]],
+    late: Sequence[Replayed],
+    at_some_lags: frozenset[int],
+    replay: Callable[[ZoneLine, LineRules], Replayed],
+) -> bool:
+    """Whether replays in which every view is late, and in which none is, need not show all that late views can do.
 
-    While somebody waits, tokens come at the same instants whomever they are spent on, so most are spent where all are wasted that
-    can be. But a token that an earlier view does not waste may be there for a later one to waste, where nobody waits in between.
+    ``late``: the replays in which every view is late, those of ``replayed`` first; in them tokens meet some views ``at_some_lags`` only. While
+    somebody waits, tokens come at the same instants whomever they are spent on: then only their number matters, and both ends of that are
+    shown. And what comes before a view is over where nobody waits and a token is there, although all views were late.
     """
-    met = {view for run in seen for view in run.late_views}
-    apart = {view for run in unseen for view in run.views_apart}
-    return frozenset() if apart <= met else frozenset({StaleView.name})
+    if all(len(line.unknown_after_ready_ns) < 2 for line, _ in replayed):
+        return False
+    in_time = [(line, rules._replace(stale_lister=False)) for line, rules in replayed]
+    unseen = list(starmap(replay, in_time))
+    at_some_lags |= lags_between(in_time, [run.tokens.at_ns for run in unseen]).views
+    places = defaultdict[tuple[bool, int], set[int]](set)
+    for (line, rules), seen, free in zip(replayed, late, unseen, strict=False):
+        for view, at_ns in enumerate(line.unknown_after_ready_ns):
+            apart = view > 0 and view in free.idle_views
+            if apart and (at_some_lags or not _finds_token(seen, at_ns, rules)):
+                return True
+            if view not in at_some_lags:
+                for run in (seen, free):
+                    place = bisect_right(run.tokens.at_ns, at_ns)
+                    places[rules.spent_at_start, 2 * view + (run is free)].add(place)
+    return len(at_some_lags) > 1 or any(len(several) > 1 for several in places.values())
+
+
+def _finds_token(run: Replayed, at_ns: int, rules: LineRules) -> bool:
+    """Whether a token has been there for whoever begins to wait at that instant."""
+    tokens_ns = run.tokens.at_ns
+    place = bisect_left(tokens_ns, at_ns)
+    return place < len(tokens_ns) and tokens_ns[place] <= at_ns + rules.lag_ns + _PLANNED_NS
 
 
 def _between_ends(windows: list[WaitWindow], spread: Spread) -> list[WaitWindow]:
@@ -234,6 +298,8 @@ def _spans(replays: list[Alike], spread: Spread) -> Iterator[Span]:
         max(replay.first_token for replay in replays),
         min(replay.last_token for replay in replays) + 1,
     )
+    if spread.lags_vary:
+        of_all = range(0)
     for stretch in _stretches(of_all, [replay.tokens for replay in replays]):
         tokens = [replay.tokens.at_ns for replay in replays]
         ends = sorted((at_ns[stretch.start], at_ns[stretch.stop - 1]) for at_ns in tokens)
@@ -285,7 +351,7 @@ def _spans_of_token(
     several = [r.tokens.at_ns[token] for r in replays if token < len(r.tokens.at_ns)]
     # Whether a late view wastes a token depends on the lag of one pass; all the others have lags of their own.
     varies = any(token >= len(each.tokens.at_ns) and each.all_served for each in replays)
-    varies = varies or max(several) - min(several) > slack_ns
+    varies = varies or spread.lags_vary or max(several) - min(several) > slack_ns
     lags_ns = spread.lags_ns(token) if varies else 0
     since_ns = min(replay.eligible_ns for replay in own)
     until_ns = min(max(replay.useless_ns for replay in own) - 1, spread.end_ns)

@@ -40,7 +40,6 @@ from kubectl_evictplan.scenarios.actions.nodes import RemoveTaint
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.simulate import simulate
 from kubectl_evictplan.windows.alike_nodes import AlikeNodes
-from kubectl_evictplan.windows.line_replay import LineRules
 from kubectl_evictplan.windows.line_replays import Replays
 from kubectl_evictplan.windows.line_windows import (
     Spread,
@@ -60,7 +59,7 @@ from kubectl_evictplan.windows.unknowns.lines import (
     instants,
     views,
 )
-from kubectl_evictplan.windows.zone_lines import ZoneLine
+from kubectl_evictplan.windows.zone_lines import LineRules, ZoneLine
 
 
 class NodeRun:

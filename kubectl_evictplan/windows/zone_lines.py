@@ -13,6 +13,8 @@ from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.timeline import QueueOperation, Told
 from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, TRUE, UNKNOWN
+from kubectl_evictplan.controllers.releases import ReleaseProfile
+from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.windows.spans import NEVER_NS
 
 # What makes a queue anew, or its process.
@@ -30,6 +32,45 @@ Groups = tuple[tuple[str, ...], ...]
 def is_seen_late(before: str | None, status: str | None) -> bool:
     """Whether a late view still shows as ready a node whose Ready changes so: what a kubelet posts it shows before any tick decides on it."""
     return status == UNKNOWN and before in (TRUE, None)
+
+
+class LineRules(NamedTuple):
+    """What a replay needs to know besides the operations; instants are offsets from the start."""
+
+    profile: ReleaseProfile
+    taint_mode: bool
+    rate_qps: float
+    end_ns: int
+    period_ns: int
+    # Where the monitor of each process ticks.
+    timing: Timing
+    # From when a node and a token are both there to the pass that finds them.
+    lag_ns: int = 0
+    # A pass falls between the node steps and the zone logic of every tick.
+    mid_tick_pass: bool = False
+    # The informer shows Ready=Unknown late: a pass right after the write wastes its token.
+    stale_lister: bool = False
+    # The token of the start was spent just before it.
+    spent_at_start: bool = False
+    # (which token, from when on it is spent): its pass comes later than the lag says.
+    held: tuple[int, int] | None = None
+    # Which of the line's ``unknown_after_ready_ns`` a ``stale_lister`` shows late, by their places; None: each of them.
+    late_views: frozenset[int] | None = None
+    # The pass of a token comes later, by so much at the most for each token until then, where it meets a late view so.
+    waits_for_views_ns: int = 0
+
+    @property
+    def enters_again(self) -> bool:
+        """Whether every tick puts another entry of a waiting node in line."""
+        return self.taint_mode and self.profile.queue_mode == "SETREMOVE"
+
+    def serves_alike(self, operations: Iterable[QueueOperation]) -> bool:
+        """Whether each token taints whoever is at the head, and those who wait can change places."""
+        if not self.taint_mode or self.profile.queue_mode != "REMOVE_ADD" or self.stale_lister:
+            return False
+        # A bucket without a rate serves all of them at once, or nobody.
+        swaps = (each.qps for each in operations if each.told is Told.SWAP)
+        return self.rate_qps > 0 and all(qps > 0 for qps in swaps)
 
 
 class InLine(NamedTuple):
@@ -76,8 +117,8 @@ class LineHistory(msgspec.Struct, frozen=True):
     pass_inside_matters: bool
     # Of each token for which somebody in line could still be seen as ready: when Ready=Unknown was written of that node.
     late_views_ns: Sequence[int]
-    # Of these the ones before which nobody waited.
-    views_apart_ns: Sequence[int]
+    # When Ready=Unknown was written while nobody waited.
+    idle_until_ns: Collection[int]
     token_at_start_matters: bool
     # Who was taken before whom that could have been taken as well: the replay is the same in every order that says so.
     before: Collection[tuple[InLine, InLine]]
@@ -173,13 +214,15 @@ class ZoneLine:
                 qps = rate_qps
 
     @cached_property
-    def turning_unknown(self) -> frozenset[str]:
-        """Nodes of which a tick writes Ready=Unknown.
-
-        What is told at 0 was so before the start, unless a process begins then: its first tick may have written it.
-        """
+    def _written_since_ns(self) -> int:
+        """From when on ticks write what is told: what is told at 0 was so before the start, unless a process begins then."""
         begins = any(each.told is Told.STARTED and each.at_ns == 0 for each in self.told)
-        since_ns = 0 if begins else 1
+        return 0 if begins else 1
+
+    @cached_property
+    def turning_unknown(self) -> frozenset[str]:
+        """Nodes of which a tick writes Ready=Unknown."""
+        since_ns = self._written_since_ns
         told = (each for each in self.told if each.told is Told.STATUS and each.at_ns >= since_ns)
         return self._everybody(each.name for each in told if each.status == UNKNOWN)
 
@@ -187,7 +230,19 @@ class ZoneLine:
     def unknown_after_ready_ns(self) -> list[int]:
         """When ticks write Ready=Unknown of nodes that were ready or new, sorted: a late view shows them ready."""
         turns = (turn for several in self._turns_unknown.values() for turn in several)
-        return sorted({at_ns for at_ns, was in turns if is_seen_late(was, UNKNOWN)})
+        written = {at_ns for at_ns, was in turns if is_seen_late(was, UNKNOWN)}
+        return sorted(at_ns for at_ns in written if at_ns >= self._written_since_ns)
+
+    def places_of_views(self, instants: Iterable[int]) -> frozenset[int]:
+        """Which of them these are."""
+        views_ns = self.unknown_after_ready_ns
+        return frozenset(views_ns.index(at_ns) for at_ns in instants if at_ns in views_ns)
+
+    def seen_late_ns(self, rules: LineRules) -> Sequence[int]:
+        """Which of them passes see late by these rules."""
+        if not rules.stale_lister or rules.late_views is None:
+            return self.unknown_after_ready_ns if rules.stale_lister else ()
+        return [self.unknown_after_ready_ns[place] for place in sorted(rules.late_views)]
 
     def unknown_after_false(self, name: str) -> list[int]:
         """When ticks write Ready=Unknown of a node that posted Ready=False and fell silent."""

@@ -9,11 +9,18 @@ from kubectl_evictplan.cluster.timeline import QueueOperation, Told
 from kubectl_evictplan.controllers.releases import release_profile
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.windows.budget import Budget
-from kubectl_evictplan.windows.line_replay import LineReplay, LineRules
+from kubectl_evictplan.windows.line_replay import LineReplay
 from kubectl_evictplan.windows.line_replays import Replays
 from kubectl_evictplan.windows.line_windows import Spread, wait_windows
 from kubectl_evictplan.windows.spans import Span
-from kubectl_evictplan.windows.zone_lines import InLine, LineHistory, Order, Wait, ZoneLine
+from kubectl_evictplan.windows.zone_lines import (
+    InLine,
+    LineHistory,
+    LineRules,
+    Order,
+    Wait,
+    ZoneLine,
+)
 
 LAG = 0.105
 # What the windows of lines that differ by nothing but the lag of the passes are taken with.
@@ -69,7 +76,9 @@ class Line:
 
     def replay(self, order: Order = by_name) -> LineHistory:
         line = ZoneLine(self.told)
-        return LineReplay(self.told, self.rules, line.leaving, order).run()
+        return LineReplay(
+            self.told, self.rules, line.leaving, order, line.seen_late_ns(self.rules)
+        ).run()
 
     def served(self, order: Order = by_name) -> dict[str, list[float]]:
         """When each node is served, to the millisecond; a wait that ends unserved leaves nothing."""

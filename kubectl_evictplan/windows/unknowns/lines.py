@@ -14,9 +14,8 @@ from typing import NamedTuple
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import STALE_LISTER_NS
 from kubectl_evictplan.kube.durations import MICROSECOND_NS, MILLISECOND_NS, SECOND_NS
-from kubectl_evictplan.windows.line_replay import LineRules
 from kubectl_evictplan.windows.unknowns.unknown import Unknown, settled
-from kubectl_evictplan.windows.zone_lines import ZoneLine
+from kubectl_evictplan.windows.zone_lines import LineRules, ZoneLine
 
 # A pass comes every 100 ms and costs about 1 ms on recorded control planes.
 PASS_LAG_MAX_NS = 105 * MILLISECOND_NS
@@ -121,10 +120,14 @@ _HELD_MAX = 4
 
 
 class LagsBetween(NamedTuple):
-    """What else has to be replayed, and the names of unknowns that this does not wholly explore."""
+    """What else has to be replayed, and the names of unknowns that this does not wholly explore.
+
+    ``views``: places of those that a token meets at some lags, late ones or not.
+    """
 
     rules: Sequence[Replayed]
     missed: frozenset[str]
+    views: frozenset[int]
 
 
 class _Lags(NamedTuple):
@@ -140,7 +143,8 @@ class _Lags(NamedTuple):
 def lags_between(replayed: Sequence[Replayed], tokens_ns: Sequence[Sequence[int]]) -> LagsBetween:
     """Which lags in between matter, given the instants of the tokens in each replay."""
     several = list(_pairs(replayed, tokens_ns))
-    late_views = [found for lags in several for found in _at_late_views(lags)]
+    views = [found for lags in several for found in _at_views(lags)]
+    late_views = [found for found in views if _is_late(found[0], found[2])]
     held = [found for lags in several for found in _at_changes(lags)]
     missed = set[str]()
     # Each pass has a lag of its own: several such passes may come in one line.
@@ -148,7 +152,12 @@ def lags_between(replayed: Sequence[Replayed], tokens_ns: Sequence[Sequence[int]
         missed.add(StaleView.name)
     if len({number for number, _, _ in held}) > 1:
         missed.add(PassLag.name)
-    return LagsBetween([(line, rules) for _, line, rules in late_views + held], frozenset(missed))
+    again = [(line, rules) for _, line, rules in late_views + held]
+    return LagsBetween(again, frozenset(missed), frozenset(number for number, _, _ in views))
+
+
+def _is_late(place: int, rules: LineRules) -> bool:
+    return rules.stale_lister and (rules.late_views is None or place in rules.late_views)
 
 
 def _pairs(replayed: Sequence[Replayed], tokens_ns: Sequence[Sequence[int]]) -> Iterator[_Lags]:
@@ -161,9 +170,9 @@ def _pairs(replayed: Sequence[Replayed], tokens_ns: Sequence[Sequence[int]]) -> 
         yield _Lags(line, quick, early_ns, slow, late_ns)
 
 
-def _at_late_views(lags: _Lags) -> Iterator[tuple[int, ZoneLine, LineRules]]:
-    """A late view wastes a token that comes before it at less lag, and after it at more. Each with the number of the view."""
-    if not lags.quick.stale_lister:
+def _at_views(lags: _Lags) -> Iterator[tuple[int, ZoneLine, LineRules]]:
+    """A view meets a token that comes before it at less lag, and after it at more. Each with the place of the view."""
+    if not lags.quick.profile.taint_on_current_condition:
         return
     quick, slow, early_ns, late_ns = lags.quick, lags.slow, lags.early_ns, lags.late_ns
     for number, turn_ns in enumerate(lags.line.unknown_after_ready_ns):
