@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -71,9 +71,9 @@ class _Started(msgspec.Struct, frozen=True):
 # Whatever recurs and gets a window: the n-th of its kind.
 _Key = EvictionKey | CancelKey | NodeChangeKey | _Gone | _Started
 _Nth = tuple[_Key, int]
-# What has happened to a pod so far, in order: what was cancelled, and what deleted it. Instants of one fate have an earliest and a latest
+# What has happened to a pod so far, in order: what was cancelled, and what deleted it for which taint and toleration. Instants of one fate have an earliest and a latest
 # one in a piece, with everything between them; between two fates there may be nothing.
-_Fate = tuple[_Nth, ...]
+_Fate = tuple[Hashable, ...]
 
 
 class _Found(msgspec.Struct, eq=False):
@@ -109,13 +109,20 @@ def _pod_of(key: _Key) -> str:
     return key.cancel.pod if isinstance(key, _Started) else key.pod
 
 
-def _with_fates(facts: Iterable[tuple[_Nth, int]]) -> Iterator[tuple[_Nth, int, _Fate]]:
+def _with_fates(
+    facts: Iterable[tuple[_Nth, int]], timeline: Timeline
+) -> Iterator[tuple[_Nth, int, _Fate]]:
     """Each with what has happened to its pod by then."""
+    why = {
+        (each.pod, each.at_ns): (each.taint and each.taint.key, each.toleration_index)
+        for each in timeline.entries
+        if isinstance(each, PodDeleted)
+    }
     fates: dict[str, _Fate] = {}
     for nth, at_ns in facts:
         pod = _pod_of(nth[0])
         if isinstance(nth[0], EvictionKey | CancelKey):
-            fates[pod] = (*fates.get(pod, ()), nth)
+            fates[pod] = (*fates.get(pod, ()), nth, why.get((pod, at_ns)))
         yield nth, at_ns, fates.get(pod, ())
 
 
@@ -165,7 +172,7 @@ class Gathered(msgspec.Struct, eq=False):
                 started = (_Started(key), ordinal)
                 self._found.setdefault(started, _Found((timeline, index)))
                 facts.append((started, start.at_ns))
-        self._facts.append(list(_with_fates(facts)))
+        self._facts.append(list(_with_fates(facts, timeline)))
         self.again(slot, [history])
         return history
 

@@ -14,16 +14,17 @@ from kubectl_evictplan.windows.spans import NEVER_NS, Span
 
 
 class MovedTick(NamedTuple):
-    """A tick of a node run that comes at another instant, before whatever comes after it."""
+    """A tick of a node run that comes at another instant: after what began at ``met_ns``, and before whatever else comes after it."""
 
     from_ns: int
     to_ns: int
+    met_ns: int
 
     def instant_ns(self, at_ns: int) -> int:
         """When what the run has at that instant happens."""
         if at_ns == self.from_ns:
             return self.to_ns
-        return max(at_ns, self.to_ns) if at_ns > self.from_ns else at_ns
+        return max(at_ns, self.to_ns + 1) if self.from_ns < at_ns != self.met_ns else at_ns
 
 
 class NodeRecord(msgspec.Struct):

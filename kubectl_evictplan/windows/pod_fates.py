@@ -340,7 +340,7 @@ def _played_back(
 ) -> Iterator[tuple[Choice, bool, dict[str, NodePlayback]]]:
     """Histories of all nodes of a world at one end of a piece, each with each, and whether ticks are seen at their end only. Notes what is ``missed``."""
     end = run.last if latest else run.first
-    begun_ns = {event.at_ns for event in end.scenario.events if event.manager_up}
+    starts_ns = {event.at_ns for event in end.scenario.events if event.manager_up}
     rows = []
     for name in names:
         record = end.record(name)
@@ -361,7 +361,8 @@ def _played_back(
         records = [(name, end.record(name)) for name in names]
         met = met_ticks(
             [(run.first.record(name), run.last.record(name)) for name in names],
-            {*(at_ns for history in chosen for at_ns in history.served_ns), *begun_ns},
+            {at_ns for history in chosen for at_ns in history.served_ns},
+            starts_ns,
             delays_ns,
             latest=latest,
         )
