@@ -9,6 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from kubectl_evictplan.cluster.timeline import (
+    POD_GC,
     EvictionScheduled,
     PodDeleted,
     PodGone,
@@ -112,18 +113,29 @@ def _pod_of(key: _Key) -> str:
 def _with_fates(
     facts: Iterable[tuple[_Nth, int]], timeline: Timeline
 ) -> Iterator[tuple[_Nth, int, _Fate]]:
-    """Each with what has happened to its pod by then."""
+    """Each with what has happened to its pod by then. Loops of garbage collection have no fates: they are tried around instants only."""
     why = {
-        (each.pod, each.at_ns): (each.taint and each.taint.key, each.toleration_index)
+        (each.pod, each.controller, each.at_ns): (
+            each.taint and each.taint.key,
+            each.toleration_index,
+        )
         for each in timeline.entries
         if isinstance(each, PodDeleted)
     }
     fates: dict[str, _Fate] = {}
     for nth, at_ns in facts:
-        pod = _pod_of(nth[0])
-        if isinstance(nth[0], EvictionKey | CancelKey):
-            fates[pod] = (*fates.get(pod, ()), nth, why.get((pod, at_ns)))
-        yield nth, at_ns, fates.get(pod, ())
+        key = nth[0]
+        if isinstance(key, EvictionKey) and key.controller == POD_GC:
+            yield nth, at_ns, ()
+            continue
+        pod = _pod_of(key)
+        fate = fates.get(pod, ())
+        if isinstance(key, EvictionKey):
+            fate = (*fate, nth, why[pod, key.controller, at_ns])
+        elif isinstance(key, CancelKey):
+            fate = (*fate, nth)
+        fates[pod] = fate
+        yield nth, at_ns, fate
 
 
 class Gathered(msgspec.Struct, eq=False):
