@@ -97,14 +97,18 @@ def node_lives(
     lives: dict[str, NodeLife] = {}
     equal: dict[object, NodeLife] = {}
     for report in prediction.nodes:
-        life = _life(report, silences.get(report.node, ()), monitor_period_ns)
+        mine = silences.get(report.node, ())
+        ready_ns = _ready_for_good_ns(report, mine, scenario.horizon_ns)
+        life = _life(report, mine, _unready(report, monitor_period_ns, ready_ns))
         untainted = tuple(life.untainted.items())
         token = life.silences, life.unready, life.deleted, untainted, life.recovers_ns
         lives[report.node] = equal.setdefault(token, life)
     return lives
 
 
-def _life(report: NodeReport, silences: Iterable[Silence], monitor_period_ns: int) -> NodeLife:
+def _life(
+    report: NodeReport, silences: Iterable[Silence], unready: tuple[Unready, ...]
+) -> NodeLife:
     deleted = NEVER
     untainted: dict[str, tuple[Between, ...]] = {}
     for change in report.changes:
@@ -113,7 +117,6 @@ def _life(report: NodeReport, silences: Iterable[Silence], monitor_period_ns: in
             deleted = when
         elif change.what == outcome.TAINT_REMOVED:
             untainted[change.value] = (*untainted.get(change.value, ()), when)
-    unready = _unready(report, monitor_period_ns)
     return NodeLife(tuple(silences), unready, deleted, untainted, _recovers(report))
 
 
@@ -124,7 +127,29 @@ def _recovers(report: NodeReport) -> int:
     return min((round(one.earliest_seconds * SECOND_NS) for one in ready), default=FOREVER_NS)
 
 
-def _unready(report: NodeReport, monitor_period_ns: int) -> tuple[Unready, ...]:
+def _ready_for_good_ns(
+    report: NodeReport, silences: Collection[Silence], horizon_ns: int | None
+) -> int:
+    """Until when a node that may be Unknown is Ready again for certain; FOREVER_NS where it may be never.
+
+    A kubelet that is up posts Ready=True over an Unknown, so a node whose kubelet surely stays up in the end is True
+    then, and whenever it got so is in a window of the report. Where the kubelet says itself that it is not ready, the
+    node is deleted, or the horizon cuts windows off, nothing follows.
+    """
+    lasting = any(one.until.latest_ns >= FOREVER_NS for one in silences)
+    changed = {(one.what, one.value) for one in report.changes}
+    gone = any(what == outcome.DELETED for what, _ in changed)
+    if lasting or gone or (outcome.READY, "False") in changed:
+        return FOREVER_NS
+    told = (one for one in report.changes if (one.what, one.value) == (outcome.READY, "True"))
+    latest = (between(one.earliest_seconds, one.latest_seconds).latest_ns for one in told)
+    ready_ns = max(latest, default=FOREVER_NS)
+    return ready_ns if horizon_ns is None or ready_ns < horizon_ns else FOREVER_NS
+
+
+def _unready(
+    report: NodeReport, monitor_period_ns: int, ready_for_good_ns: int
+) -> tuple[Unready, ...]:
     found: list[Unready] = []
     since: NodeChange | None = None
     for change in report.changes:
@@ -135,12 +160,18 @@ def _unready(report: NodeReport, monitor_period_ns: int) -> tuple[Unready, ...]:
         elif since is not None:
             until = between(change.earliest_seconds, change.latest_seconds)
             if change.certainty != CERTAIN:
-                until = until._replace(latest_ns=FOREVER_NS)
+                until = until._replace(latest_ns=ready_for_good_ns)
             # Its pods are Ready again when the kubelet's status manager has said so.
             found.append(_stretch(since, until.later(0, STATUS_SYNC_NS), monitor_period_ns))
             since = None
     if since is not None:
-        found.append(_stretch(since, NEVER, monitor_period_ns))
+        # Of True and Unknown, whose windows meet, True may be told first and come last.
+        until = NEVER
+        if ready_for_good_ns < FOREVER_NS:
+            seconds = since.earliest_seconds
+            until = Between(between(seconds, seconds).earliest_ns, ready_for_good_ns)
+            until = until.later(0, STATUS_SYNC_NS)
+        found.append(_stretch(since, until, monitor_period_ns))
     return tuple(found)
 
 

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from worlds import cluster, comebacks, finding, impact_of, pods_of, service, workload
 
 from builders import default_tolerations, make_event, make_pod
+from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.infrastructure import Endpoint, EndpointSlice, Service
 from kubectl_evictplan.kube.objects import Workload
 from kubectl_evictplan.prediction.impact_document import Instant
@@ -73,6 +74,24 @@ def test_a_node_that_returns_in_time_brings_its_endpoints_back() -> None:
     assert spell.until.earliest_seconds == 70
     assert spell.until.latest_seconds <= 70 + 10
     assert workload(impact, "ReplicaSet/web").never_replaced == ()
+
+
+@pytest.mark.parametrize("silent_again", [False, True])
+def test_a_node_that_may_be_unknown_when_its_kubelet_returns_is_ready_soon_after(
+    silent_again: bool,
+) -> None:
+    # Ready=True comes before Unknown, after it or alone, for the kubelet returns between 40 s and 60 s.
+    stop = make_event(0, "kubelet-stop", "a1")
+    back = replace(make_event(40, "kubelet-start", "a1"), within_ns=20 * SECOND_NS)
+    later = [make_event(100, "kubelet-stop", "a1")] if silent_again else []
+    impact = impact_of(cluster(web("a1"), services=(WEB,)), stop, back, *later)
+    spells = service(impact, "web").nobody_ready
+    latest = [spell.until.latest_seconds for spell in spells]
+    assert latest
+    if silent_again:
+        assert None in latest
+    else:
+        assert all(40 <= seconds <= 40 + 20 + 10 + 10 for seconds in latest)
 
 
 def test_a_stateful_set_waits_for_the_name_for_ever() -> None:
