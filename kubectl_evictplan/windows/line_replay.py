@@ -77,6 +77,8 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
     _shown_late_ns: Sequence[int] = ()
     # For how many nodes each one stands, where nobody ever leaves the line: see ``ZoneLine.is_plain``.
     _numbers: Mapping[str, int] = {}
+    # Whether somebody wants to know who was taken before whom: pairs of all who wait, for each token.
+    _tells_before: bool = True
     _now_ns: int = 0
     _latest_tick_ns: int = -1
     # When the newest tick ran that is told of, or that marked nodes again.
@@ -88,6 +90,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
     _ready: dict[str, str | None] = {}
     _gone: set[str] = set()
     _unknown_since_ns: dict[str, int] = {}
+    _newest_unknown_ns: int = -NEVER_NS
     _tainted: set[str] = set()
     # Nodes that a tick puts in line unless they are in it or tainted: name -> since when.
     _wanted: dict[str, int] = {}
@@ -365,7 +368,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
             self._close(name, self._now_ns)
             return
         if is_seen_late(before, status):
-            self._unknown_since_ns[name] = self._now_ns
+            self._unknown_since_ns[name] = self._newest_unknown_ns = self._now_ns
             if not self._open:
                 self._idle_until_ns.add(self._now_ns)
             if self._now_ns in self._shown_late_ns:
@@ -428,10 +431,8 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
         """``doNoExecuteTaintingPass`` (or ``doEvictionPass``) for the node at the head of the line."""
         head, token = self._in_line[alias], len(self._tokens_ns)
         name = head.name
-        rivals = [self._in_line[rival] for rival in self._queue.rivals(self._latest_tick_ns)]
-        self._before.update((head, rival) for rival in rivals)
-        written_ns = (self._unknown_since_ns.get(each.name, -NEVER_NS) for each in (head, *rivals))
-        self._note_late_view(max(written_ns))
+        if self._tells_before or self._may_see_late:
+            self._note_rivals(head)
         self._tokens_ns.append(self._now_ns)
         reason = self._why_wasted(name)
         left = self._left.get(name, self._numbers.get(name, 1)) - 1
@@ -462,6 +463,19 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
             self._left_place.add(name)
             return WasteReason.STALE_INFORMER
         return reason
+
+    def _note_rivals(self, head: InLine) -> None:
+        """Note whom the head was taken before, and whether one of them all could still be seen as ready."""
+        rivals = [self._in_line[rival] for rival in self._queue.rivals(self._latest_tick_ns)]
+        if self._tells_before:
+            self._before.update((head, rival) for rival in rivals)
+        written_ns = (self._unknown_since_ns.get(each.name, -NEVER_NS) for each in (head, *rivals))
+        self._note_late_view(max(written_ns))
+
+    @property
+    def _may_see_late(self) -> bool:
+        """Whether Ready=Unknown was written so lately of anybody."""
+        return self._now_ns - self._newest_unknown_ns < STALE_LISTER_NS
 
     def _note_late_view(self, newest_ns: int) -> None:
         if self._rules.taint_mode and self._now_ns - newest_ns < STALE_LISTER_NS:

@@ -174,7 +174,8 @@ def _replayed(
     else:
         operations = line.operations
     shown_late_ns = line.seen_late_ns(rules)
-    history = LineReplay(operations, rules, line.leaving, order, shown_late_ns, numbers).run()
+    told = operations, rules, line.leaving, order, shown_late_ns, numbers
+    history = LineReplay(*told, _tells_before=line.is_short).run()
     before = history.before
     if rules.enters_again:
         # Who comes first matters here even where nobody is taken.
