@@ -107,6 +107,9 @@ def of_cluster(nodes: int, repetitions: int) -> Iterator[Figure]:
     # A second where `import click` takes 37 ms, of which 40 times are the 1.5 s for all.
     zone = best_of("predict-zone", snapshot, repetitions)
     yield Figure("zone silent: prediction alone", zone, 27)
+    for release, which in (("1.16", "oldest"), ("1.37", "newest")):
+        report = best_of(f"predict-zone-{which}", snapshot, repetitions)
+        yield Figure(f"... by {release}, the {which} release", report, 27)
     yield Figure(
         "zone silent: snapshot to JSON on disk", what_if(snapshot, "json", repetitions), 40, 300
     )

@@ -30,9 +30,10 @@ SCENARIO = """
 apiVersion: evictplan.dev/v1alpha1
 kind: Scenario
 spec:
-  controller: {kubernetesVersion: "1.29"}
+  controller: {kubernetesVersion: "RELEASE"}
   events:
 """
+RELEASE = "1.29"
 SILENT_ZONE = "  - {at: 0s, action: kubelet-stop, zone: eu-1a}\n"
 TAINTED_NODES = "".join(
     f"  - {{at: 0s, action: taint, zone: {zone}, taint: 'maintenance=true:NoExecute'}}\n"
@@ -92,22 +93,22 @@ def run_write(path: Path) -> Report:
     return measured(lambda: write_snapshot(snapshot, str(snapshot_path(path)), force=True))
 
 
-def question(path: Path, events: str) -> Question:
+def question(path: Path, events: str, release: str = RELEASE) -> Question:
     from kubectl_evictplan.controllers.flags import resolve_configuration
     from kubectl_evictplan.scenarios.files import load_scenario
     from kubectl_evictplan.sources.files import load_files
 
     snapshot = load_files([str(path)])
-    loaded = load_scenario(SCENARIO + events, "scenario", snapshot)
+    loaded = load_scenario(SCENARIO.replace("RELEASE", release) + events, "scenario", snapshot)
     configuration = resolve_configuration(loaded.settings, snapshot.control_plane)
     return snapshot, loaded.scenario, configuration
 
 
-def run_predict(path: Path, events: str) -> Report:
+def run_predict(path: Path, events: str, release: str = RELEASE) -> Report:
     from kubectl_evictplan.garbage import collecting_rarely
     from kubectl_evictplan.prediction.predict import predict
 
-    asked = question(path, events)
+    asked = question(path, events, release)
 
     def predicted() -> None:
         # Found out when they are read, and part of every answer.
@@ -151,7 +152,7 @@ def run_impact_of_tight(path: Path) -> Report:
     from kubectl_evictplan.sources.files import load_files
 
     snapshot = tight(load_files([str(path)]))
-    loaded = load_scenario(SCENARIO + SILENT_ZONE, "scenario", snapshot)
+    loaded = load_scenario(SCENARIO.replace("RELEASE", RELEASE) + SILENT_ZONE, "scenario", snapshot)
     configuration = resolve_configuration(loaded.settings, snapshot.control_plane)
     with collecting_rarely():
         prediction = predict(snapshot, loaded.scenario, configuration)
@@ -171,6 +172,8 @@ RUNS: dict[str, Callable[[Path], Report]] = {
     "load-all": lambda path: run_load(path, _all_jobs()),
     "write": run_write,
     "predict-zone": lambda path: run_predict(path, SILENT_ZONE),
+    "predict-zone-newest": lambda path: run_predict(path, SILENT_ZONE, "1.37"),
+    "predict-zone-oldest": lambda path: run_predict(path, SILENT_ZONE, "1.16"),
     "impact-tight": run_impact_of_tight,
     "predict-taint": lambda path: run_predict(path, TAINTED_NODES),
     "ticket-html": lambda path: run_ticket(path, "html"),

@@ -12,7 +12,7 @@ a wait is told by the tokens that were spent meanwhile: each of them could have 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 
 import msgspec
@@ -105,6 +105,8 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
     _left: dict[str, int] = {}
     _next: list[str] = []
     _before: set[tuple[InLine, InLine]] = set()
+    # Tokens that were spent on one of them for nothing.
+    _wasted: set[int] = set()
     # Of the line that just used its token: the bucket as it is then, while it holds less than one that did not.
     _spent: TokenBucketRateLimiter | None = None
     _pass_inside_matters: bool = False
@@ -135,7 +137,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
                 self._apply_to_queue(operation)
         if self._numbers:
             self._serve_the_rest()
-            return self._history(every_token_serves=True)
+            return self._history(wasted=self._wasted)
         if self._pass_ns is None and self._queue:
             self._mark_again.clear()  # no token ever comes: whoever is marked again waits on
         self._serve_until(self._rules.end_ns, inclusive=True)
@@ -143,11 +145,11 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
             self._close(name, NEVER_NS)
         return self._history()
 
-    def _history(self, *, every_token_serves: bool = False) -> LineHistory:
+    def _history(self, *, wasted: Collection[int] | None = None) -> LineHistory:
         return LineHistory(
             self._tokens_ns,
             self._waits,
-            every_token_serves=every_token_serves,
+            wasted=wasted,
             pass_inside_matters=self._pass_inside_matters,
             late_views_ns=self._late_views_ns,
             idle_until_ns=self._idle_until_ns,
@@ -163,9 +165,12 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
             self._now_ns, self._pass_ns = self._pass_ns, None
             if limiter.try_accept(self._now_ns):
                 assert isinstance(limiter, TokenBucketRateLimiter), "the other one refuses always"
-                newest_ns = max(self._unknown_since_ns.values(), default=-NEVER_NS)
-                self._note_late_view(newest_ns)
+                self._note_late_view(self._newest_unknown_ns)
                 self._tokens_ns.append(self._now_ns)
+                if not all(map(self._sees_new_status, self._open)):
+                    self._wasted.add(len(self._tokens_ns) - 1)  # who costs it for nothing stood at the head
+                    self._plan_pass()
+                    continue
                 left = self._serve_evenly(limiter, left - 1)
                 break
             self._plan_pass()
@@ -434,13 +439,16 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
         if self._tells_before or self._may_see_late:
             self._note_rivals(head)
         self._tokens_ns.append(self._now_ns)
-        reason = self._why_wasted(name)
-        left = self._left.get(name, self._numbers.get(name, 1)) - 1
-        if left:
-            assert reason is None, "those who stand for several are worth every token"
-            self._left[name] = left
+        left = self._left.get(name, self._numbers.get(name, 1))
+        if left > 1:
+            # What is wasted on one of them is on none of the others: the next tick puts it in line again before these are all served.
+            if self._sees_new_status(name):
+                self._left[name] = left - 1
+            else:
+                self._wasted.add(token)
             self._next.append(name)
             return None
+        reason = self._why_wasted(name)
         if reason is None:
             wait = self._open.pop(name, None)
             if wait is not None:

@@ -166,13 +166,12 @@ class Replays:
 def _replayed(
     line: ZoneLine, rules: LineRules, order: Order, groups: Groups, gap_ns: int
 ) -> Replayed:
-    numbers = {}
-    if line.is_plain and rules.serves_alike(line.told):
-        numbers = {group[0]: len(group) for group in groups if group[0] in line.group_of}
+    numbers = {group[0]: len(group) for group in groups if group[0] in line.group_of}
+    if line.is_plain and rules.serves_alike(line.told, numbers.values()):
         groups = tuple(group[:1] for group in groups)
         operations = line.told_of_some(numbers)
     else:
-        operations = line.operations
+        numbers, operations = {}, line.operations
     shown_late_ns = line.seen_late_ns(rules)
     told = operations, rules, line.leaving, order, shown_late_ns, numbers
     history = LineReplay(*told, _tells_before=line.is_short).run()

@@ -15,6 +15,7 @@ from kubectl_evictplan.cluster.timeline import QueueOperation, Told
 from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, TRUE, UNKNOWN
 from kubectl_evictplan.controllers.releases import ReleaseProfile
 from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.windows.spans import NEVER_NS
 
 # What makes a queue anew, or its process.
@@ -64,13 +65,21 @@ class LineRules(NamedTuple):
         """Whether every tick puts another entry of a waiting node in line."""
         return self.taint_mode and self.profile.queue_mode == "SETREMOVE"
 
-    def serves_alike(self, operations: Iterable[QueueOperation]) -> bool:
-        """Whether each token taints whoever is at the head, and those who wait can change places."""
-        if not self.taint_mode or self.profile.queue_mode != "REMOVE_ADD" or self.stale_lister:
+    def serves_alike(self, operations: Iterable[QueueOperation], numbers: Iterable[int]) -> bool:
+        """Whether each token taints whoever is at the head, and those who wait can change places.
+
+        ``numbers``: how many nodes are alike, of all groups. A token that a late view wastes on one of them changes nothing for
+        the others where tokens cannot get through with a group before the next tick, which puts that node back.
+        """
+        if not self.taint_mode or self.profile.queue_mode != "REMOVE_ADD":
             return False
+        swaps = [each.qps for each in operations if each.told is Told.SWAP]
+        rates_qps = (self.rate_qps, *swaps)
         # A bucket without a rate serves all of them at once, or nobody.
-        swaps = (each.qps for each in operations if each.told is Told.SWAP)
-        return self.rate_qps > 0 and all(qps > 0 for qps in swaps)
+        if min(rates_qps) <= 0:
+            return False
+        tokens = 2 + 2 * max(rates_qps) * self.period_ns / SECOND_NS
+        return not self.stale_lister or all(number > tokens for number in numbers)
 
 
 class InLine(NamedTuple):
@@ -111,8 +120,8 @@ class LineHistory(msgspec.Struct, frozen=True):
 
     tokens_ns: Sequence[int]
     waits: Mapping[str, Sequence[Wait]]
-    # Nodes stand for several: each token is spent on another one.
-    every_token_serves: bool
+    # Where nodes stand for several: which tokens served nobody, each of the others another node. None where no node does.
+    wasted: Collection[int] | None
     # What the rules say of passes inside ticks had a say in it.
     pass_inside_matters: bool
     # Of each token for which somebody in line could still be seen as ready: when Ready=Unknown was written of that node.
@@ -125,8 +134,9 @@ class LineHistory(msgspec.Struct, frozen=True):
 
     def first_services(self) -> tuple[int, ...]:
         """The instants at which nodes are served for the first time, sorted."""
-        if self.every_token_serves:
-            return tuple(self.tokens_ns)
+        if self.wasted is not None:
+            tokens = enumerate(self.tokens_ns)
+            return tuple(at_ns for token, at_ns in tokens if token not in self.wasted)
         served = (
             next((self.tokens_ns[wait.last_token] for wait in waits if wait.served), None)
             for waits in self.waits.values()

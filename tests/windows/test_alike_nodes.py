@@ -75,6 +75,9 @@ def test_a_run_with_one_node_of_each_kind_tells_what_the_run_with_all_of_them_te
     assert shortened
 
 
+LAGS_NS = 0, 40_000_000, PASS_LAG_MAX_NS
+
+
 def replays(world: World) -> list[tuple[str, bool, Any, tuple[int, ...]]]:
     """What every replay of every line tells: waits by groups, and when nodes are served."""
     alike = AlikeNodes(world.snapshot, world.configuration)
@@ -84,25 +87,34 @@ def replays(world: World) -> list[tuple[str, bool, Any, tuple[int, ...]]]:
         run = runner.run(piece)
         for zone, line in sorted(run.lines.items()):
             groups = groups_of([line])
-            for inside, lag_ns in product((False, True), (0, PASS_LAG_MAX_NS)):
+            late = (False, True) if world.configuration.profile.taint_on_current_condition else (False,)
+            for inside, lag_ns, stale in product((False, True), LAGS_NS, late):
                 rules = _rules(run, world.configuration)._replace(
-                    lag_ns=lag_ns, mid_tick_pass=inside
+                    lag_ns=lag_ns, mid_tick_pass=inside, stale_lister=stale
                 )
                 told = _replayed(line, rules, lambda *_: "", groups, 10 * SECOND_NS)
                 found.append((zone, line.is_plain, told.rows, told.services))
     return found
 
 
-@pytest.mark.parametrize("rate", ["0.1", "2", "30"])
+@pytest.mark.parametrize(
+    ("release", "rate", "nodes"),
+    [("1.29.6", "0.1", 20), ("1.29.6", "2", 20), ("1.29.6", "30", 20)]
+    + [("1.37.0", "0.1", 80), ("1.37.0", "0.2", 24), ("1.37.0", "1.9", 72), ("1.37.0", "2", 20)],
+)
 def test_a_line_that_nobody_leaves_is_served_as_with_each_node_in_it(
-    rate: str, monkeypatch: pytest.MonkeyPatch
+    release: str, rate: str, nodes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world = outage(1, "1.29.6", nodes=20, back=False, rate=rate)
-    found = replays(world)
-    assert all(plain for _, plain, *_ in found)
-    assert any(len(set(row[0].tokens.at_ns)) > 3 for *_, rows, _ in found for row in rows)
-    monkeypatch.setattr(ZoneLine, "is_plain", False)
-    assert [one[2:] for one in found] == [one[2:] for one in replays(world)]
+    lines = list[Any]()
+    for seed in range(1, 5):
+        world = outage(seed, release, nodes=nodes, back=False, rate=rate)
+        found = replays(world)
+        assert all(plain for _, plain, *_ in found)
+        lines += found
+        with monkeypatch.context() as each_alone:
+            each_alone.setattr(ZoneLine, "is_plain", False)
+            assert [one[2:] for one in found] == [one[2:] for one in replays(world)]
+    assert any(len(set(row[0].tokens.at_ns)) > 3 for *_, rows, _ in lines for row in rows)
 
 
 def check_that_windows_stay(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
