@@ -168,7 +168,9 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
                 self._note_late_view(self._newest_unknown_ns)
                 self._tokens_ns.append(self._now_ns)
                 if not all(map(self._sees_new_status, self._open)):
-                    self._wasted.add(len(self._tokens_ns) - 1)  # who costs it for nothing stood at the head
+                    self._wasted.add(
+                        len(self._tokens_ns) - 1
+                    )  # who costs it for nothing stood at the head
                     self._plan_pass()
                     continue
                 left = self._serve_evenly(limiter, left - 1)

@@ -87,8 +87,8 @@ def replays(world: World) -> list[tuple[str, bool, Any, tuple[int, ...]]]:
         run = runner.run(piece)
         for zone, line in sorted(run.lines.items()):
             groups = groups_of([line])
-            late = (False, True) if world.configuration.profile.taint_on_current_condition else (False,)
-            for inside, lag_ns, stale in product((False, True), LAGS_NS, late):
+            late = {False, world.configuration.profile.taint_on_current_condition}
+            for inside, lag_ns, stale in product((False, True), LAGS_NS, sorted(late)):
                 rules = _rules(run, world.configuration)._replace(
                     lag_ns=lag_ns, mid_tick_pass=inside, stale_lister=stale
                 )
@@ -99,8 +99,10 @@ def replays(world: World) -> list[tuple[str, bool, Any, tuple[int, ...]]]:
 
 @pytest.mark.parametrize(
     ("release", "rate", "nodes"),
-    [("1.29.6", "0.1", 20), ("1.29.6", "2", 20), ("1.29.6", "30", 20)]
-    + [("1.37.0", "0.1", 80), ("1.37.0", "0.2", 24), ("1.37.0", "1.9", 72), ("1.37.0", "2", 20)],
+    [
+        *[("1.29.6", rate, 20) for rate in ("0.1", "2", "30")],
+        *[("1.37.0", "0.1", 80), ("1.37.0", "0.2", 24), ("1.37.0", "1.9", 72), ("1.37.0", "2", 20)],
+    ],
 )
 def test_a_line_that_nobody_leaves_is_served_as_with_each_node_in_it(
     release: str, rate: str, nodes: int, monkeypatch: pytest.MonkeyPatch
