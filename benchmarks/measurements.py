@@ -22,6 +22,7 @@ from typing import IO, TYPE_CHECKING
 if TYPE_CHECKING:
     from kubectl_evictplan.controllers.flags import ControllerConfiguration
     from kubectl_evictplan.kube.objects import ClusterSnapshot
+    from kubectl_evictplan.prediction.document import Prediction
     from kubectl_evictplan.scenarios.scenario import Scenario
 
 MIB = 1 << 20
@@ -93,38 +94,44 @@ def run_write(path: Path) -> Report:
     return measured(lambda: write_snapshot(snapshot, str(snapshot_path(path)), force=True))
 
 
+def scenario_text(events: str, release: str = RELEASE) -> str:
+    """A scenario file with these events."""
+    return SCENARIO.replace("RELEASE", release) + events
+
+
 def question(path: Path, events: str, release: str = RELEASE) -> Question:
     from kubectl_evictplan.controllers.flags import resolve_configuration
     from kubectl_evictplan.scenarios.files import load_scenario
     from kubectl_evictplan.sources.files import load_files
 
     snapshot = load_files([str(path)])
-    loaded = load_scenario(SCENARIO.replace("RELEASE", release) + events, "scenario", snapshot)
+    loaded = load_scenario(scenario_text(events, release), "scenario", snapshot)
     configuration = resolve_configuration(loaded.settings, snapshot.control_plane)
     return snapshot, loaded.scenario, configuration
 
 
-def run_predict(path: Path, events: str, release: str = RELEASE) -> Report:
-    from kubectl_evictplan.garbage import collecting_rarely
+def predicted(asked: Question) -> Prediction:
+    """Predict, with all that is found out only when it is read."""
     from kubectl_evictplan.prediction.predict import predict
 
+    prediction = predict(*asked)
+    len(prediction.warnings)
+    len(prediction.workloads)
+    return prediction
+
+
+def run_predict(path: Path, events: str, release: str = RELEASE) -> Report:
+    from kubectl_evictplan.garbage import collecting_rarely
+
     asked = question(path, events, release)
-
-    def predicted() -> None:
-        # Found out when they are read, and part of every answer.
-        prediction = predict(*asked)
-        len(prediction.warnings)
-        len(prediction.workloads)
-
     with collecting_rarely():
-        return measured(predicted)
+        return measured(lambda: predicted(asked))
 
 
 def run_ticket(path: Path, output: str) -> Report:
     """What a change ticket takes when its prediction is there: what the change costs, and the text."""
     from kubectl_evictplan.garbage import collecting_rarely
     from kubectl_evictplan.impact.assess import with_impact
-    from kubectl_evictplan.prediction.predict import predict
     from kubectl_evictplan.report import render
 
     asked = question(path, SILENT_ZONE)
@@ -135,7 +142,7 @@ def run_ticket(path: Path, output: str) -> Report:
         sizes.append(sum(len(chunk.encode()) for chunk in render(told, output)))
 
     with collecting_rarely():
-        prediction = predict(*asked)
+        prediction = predicted(asked)
         report = measured(ticket)
     report["output_bytes"] = sizes[0]
     return report
@@ -147,15 +154,14 @@ def run_impact_of_tight(path: Path) -> Report:
     from kubectl_evictplan.controllers.flags import resolve_configuration
     from kubectl_evictplan.garbage import collecting_rarely
     from kubectl_evictplan.impact.assess import assess_impact
-    from kubectl_evictplan.prediction.predict import predict
     from kubectl_evictplan.scenarios.files import load_scenario
     from kubectl_evictplan.sources.files import load_files
 
     snapshot = tight(load_files([str(path)]))
-    loaded = load_scenario(SCENARIO.replace("RELEASE", RELEASE) + SILENT_ZONE, "scenario", snapshot)
+    loaded = load_scenario(scenario_text(SILENT_ZONE), "scenario", snapshot)
     configuration = resolve_configuration(loaded.settings, snapshot.control_plane)
     with collecting_rarely():
-        prediction = predict(snapshot, loaded.scenario, configuration)
+        prediction = predicted((snapshot, loaded.scenario, configuration))
         # Findings are found out when they are read, and all else for them.
         known = snapshot, loaded.scenario, configuration, prediction
         return measured(lambda: len(assess_impact(*known).findings))
