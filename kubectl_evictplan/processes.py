@@ -93,6 +93,8 @@ def _end_with_parent() -> None:
 
 # What a copy ends with besides errors of the system, which are smaller.
 _NO_MEMORY, _FAILED = 254, 255
+# The largest supported cluster and its copies take half of that together.
+_BYTES_FOR_COPIES = 1 << 30
 # A thread that had no memory to begin with tells nobody that it ended: it is looked for so often.
 _LOST_THREAD_SECONDS = 1.0
 
@@ -156,7 +158,7 @@ def in_copy(work: Callable[[], object]) -> Iterator[Callable[[], None] | None]:
     """Do it in a copy of this process meanwhile; what is given waits for its end. The copy never outlives the context.
 
     Waiting raises what ended the copy: errors of the system as they are, MemoryError where memory ended or somebody killed it.
-    None: nothing was begun. There is no second processor, memory is bounded, or no copy can be made.
+    None: nothing was begun. There is no second processor, little memory is allowed, or no copy can be made.
     """
     if not may_have_copy():
         yield None
@@ -211,7 +213,12 @@ class Turn:
 
 def may_have_copy() -> bool:
     """Whether ``in_copy`` is worth it, and possible."""
-    return default_jobs() > 1 and not is_memory_bounded() and _may_be_copied()
+    if default_jobs() < 2 or is_memory_bounded() or not _may_be_copied():
+        return False
+    from kubectl_evictplan.cgroups import memory_max_bytes  # large answers ask only
+
+    most_bytes = memory_max_bytes()
+    return most_bytes is None or most_bytes >= _BYTES_FOR_COPIES
 
 
 def _end_as_copy(work: Callable[[], object], pipe: int, others: int) -> NoReturn:

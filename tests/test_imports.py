@@ -26,6 +26,7 @@ EDGES = frozenset(
     {
         "__main__",
         "apply",
+        "cgroups",
         "cli",
         "commands",
         "completion",
