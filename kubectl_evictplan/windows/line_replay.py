@@ -438,7 +438,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
         """``doNoExecuteTaintingPass`` (or ``doEvictionPass``) for the node at the head of the line."""
         head, token = self._in_line[alias], len(self._tokens_ns)
         name = head.name
-        if self._tells_before or self._may_see_late:
+        if self._tells_before or self._is_new(self._newest_unknown_ns):
             self._note_rivals(head)
         self._tokens_ns.append(self._now_ns)
         left = self._left.get(name, self._numbers.get(name, 1))
@@ -482,16 +482,15 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
         written_ns = (self._unknown_since_ns.get(each.name, -NEVER_NS) for each in (head, *rivals))
         self._note_late_view(max(written_ns))
 
-    @property
-    def _may_see_late(self) -> bool:
-        """Whether Ready=Unknown was written so lately of anybody."""
-        return self._now_ns - self._newest_unknown_ns < STALE_LISTER_NS
+    def _is_new(self, written_ns: int) -> bool:
+        """Whether an informer that is late may not show yet what was written then."""
+        return self._now_ns - written_ns < STALE_LISTER_NS
 
     def _note_late_view(self, newest_ns: int) -> None:
-        if self._rules.taint_mode and self._now_ns - newest_ns < STALE_LISTER_NS:
+        if self._rules.taint_mode and self._is_new(newest_ns):
             self._late_views_ns.append(newest_ns)
 
     def _sees_new_status(self, name: str) -> bool:
         """Whether an informer shows it by now."""
         since_ns = self._unknown_since_ns.get(name, -NEVER_NS)
-        return self._now_ns - since_ns >= STALE_LISTER_NS or since_ns not in self._shown_late_ns
+        return not self._is_new(since_ns) or since_ns not in self._shown_late_ns
