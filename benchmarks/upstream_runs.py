@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
-from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.controllers.flags import ControllerConfiguration, resolve_configuration
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import (
     ClusterSnapshot,
@@ -49,6 +49,14 @@ HORIZON_SLACK_SECONDS = 0.3
 Instants = dict[str, int]
 
 
+class Question(NamedTuple):
+    """What a prediction is made of."""
+
+    snapshot: ClusterSnapshot
+    scenario: Scenario
+    configuration: ControllerConfiguration
+
+
 class Case(NamedTuple):
     """One scenario and what upstream did; ``exact`` by release, with the monitor's phase given.
 
@@ -64,14 +72,19 @@ class Case(NamedTuple):
     # Releases in which the order of nodes decides the instants of ``exact``.
     order_decides: frozenset[str]
 
-    def evictions(self, release: str, *, phase_known: bool) -> dict[str, list[Eviction]]:
-        """What is predicted, by pod."""
+    def question(self, release: str, *, phase_known: bool) -> Question:
+        """What to predict."""
         phase_ns = self.document["monitor_phase_ns"] if phase_known else None
         settings = ControllerSettings(release, phase_ns, self.document["flags"])
         snapshot = _snapshot(self.document)
         configuration = resolve_configuration(settings, snapshot.control_plane)
+        return Question(snapshot, _scenario(self.document), configuration)
+
+    def evictions(self, release: str, *, phase_known: bool) -> dict[str, list[Eviction]]:
+        """What is predicted, by pod."""
+        question = self.question(release, phase_known=phase_known)
         found: dict[str, list[Eviction]] = defaultdict(list)
-        for eviction in predict(snapshot, _scenario(self.document), configuration).evictions:
+        for eviction in predict(*question).evictions:
             if eviction.controller == TAINT_EVICTION:
                 found[eviction.pod].append(eviction)
         return found

@@ -131,9 +131,11 @@ def reality(
     times: ReadyTimes = ReadyTimes(*READY),  # noqa: B008 - a constant
 ) -> Timeline:
     share = rng.random()
+    # Many latencies are never all short, or all long, by chance: then windows end.
+    latency = rng.choice((None, None, 0.0, 1.0))
     timing = DrainTiming(
         seed=1_000_000 + number,
-        latency=None,
+        latency=latency,
         exit_low=rng.choice((0.0, share)),
         exit_high=share,
         ready_low_ns=times.earliest_ns,

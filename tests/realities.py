@@ -12,7 +12,8 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from itertools import pairwise
+from functools import partial
+from itertools import pairwise, repeat
 
 from free_timing import FreeTiming, every_tick_walks_anew
 from msgspec.structs import replace
@@ -259,7 +260,7 @@ def draw_reality(
     """
     timing = (timing_of or draw_timing)(world, rng)
     scenario = with_instants(world.scenario, rng)
-    jitter = rng.choice((rng.random, lambda: rng.choice((0.0, 1.0)))) if free else rng.random
+    jitter = renewal_habit(rng) if free else rng.random
     scenario = with_last_heartbeats(world.snapshot, scenario, rng, jitter)
     names = sorted(node.name for node in world.snapshot.nodes)
     renamed = dict(zip(names, rng.sample(names, len(names)), strict=True))
@@ -365,6 +366,29 @@ def with_instants(scenario: Scenario, rng: random.Random) -> Scenario:
 def _within(event: ScenarioEvent, rng: random.Random) -> int:
     ends = (event.at_ns, event.latest_ns)
     return rng.choice((*ends, rng.randint(*ends), rng.randint(*ends)))
+
+
+def renewal_habit(rng: random.Random) -> Callable[[], float]:
+    """How kubelets renew in one reality: at random, all early, all late, by and by, each early or late, or so for a while.
+
+    Windows end where all renewals are early, or all late, which chance alone does not reach.
+    """
+    share = rng.random()
+    habits = (
+        rng.random,
+        lambda: 0.0,
+        lambda: 1.0,
+        lambda: share,
+        lambda: rng.choice((0.0, 1.0)),
+        partial(next, _for_a_while(rng)),
+    )
+    return rng.choice(habits)
+
+
+def _for_a_while(rng: random.Random) -> Iterator[float]:
+    """Early for some renewals, then late for some."""
+    while True:
+        yield from repeat(rng.choice((0.0, 1.0)), rng.choice((1, 3, 8, 20)))
 
 
 def with_last_heartbeats(

@@ -5,7 +5,15 @@ from __future__ import annotations
 import random
 
 import pytest
-from drain_worlds import READY, DrainedWorld, draw_drained_world
+from drain_worlds import (
+    READY,
+    App,
+    DrainedWorld,
+    drain,
+    drained_cluster,
+    drains,
+    draw_drained_world,
+)
 from drawn_drains import (
     bounded,
     broken_promises,
@@ -19,6 +27,7 @@ from drawn_drains import (
     with_the_rest,
 )
 
+from builders import ns
 from kubectl_evictplan.cluster.readiness import ReadyTimes, learnt_by_owner
 from kubectl_evictplan.cluster.rooms import NO_LIMITS
 from kubectl_evictplan.cluster.timeline import (
@@ -205,3 +214,11 @@ def test_no_promise_of_two_processes_is_broken(some_at_a_time: bool) -> None:
 def _drawn_with_two(seed: int) -> DrainedWorld | None:
     world = draw_drained_world(random.Random(seed))
     return world if len(world.scenario.events) > 1 else None
+
+
+def test_a_request_that_is_drawn_among_the_first_may_arrive_with_the_last() -> None:
+    apps = drained_cluster(App("app0", ["b2", "a1", "b1", "a1"], least=3, unready=[3]))
+    world = DrainedWorld(apps, drains(drain("a1", "b1", parallel=2, settle_ns=ns(20))))
+    [found] = [one for one in predict(*world, assume_ready=READY).evictions if one.pod == "app0-3"]
+    # 250 + 2 x 40 + 150 ms until kubectl asks, 25 ms until the request arrives and 40 ms until it is granted.
+    assert found.windows[-1].latest_seconds >= 1.545

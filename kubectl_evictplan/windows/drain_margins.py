@@ -16,6 +16,7 @@ from kubectl_evictplan.kube.durations import MILLISECOND_NS
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.scenarios.actions.drain import Drain
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS
+from kubectl_evictplan.windows.drain_delays import ARRIVAL
 from kubectl_evictplan.windows.drain_instants import GAP_NS
 from kubectl_evictplan.windows.spans import Span, merge_spans
 
@@ -93,6 +94,15 @@ class Margins:
         if len(spans) > _OUTCOMES_OF_ONE_WAIT:
             spans = (spans[0], (spans[1][0], spans[-1][1]))
         wider = ((max(low - padding_ns, first_ns), high + padding_ns) for low, high in spans)
+        return tuple(merge_spans(wider, 0))
+
+    def sent_together(self, spans: tuple[Span, ...], start_ns: int | None) -> tuple[Span, ...]:
+        """The spans of a pod that waits for nobody: its request arrives with the first, or with the last.
+
+        ``start_ns``: when kubectl comes to the node at the earliest.
+        """
+        earliest_ns = spans[0][0] if start_ns is None else min(start_ns, spans[0][0])
+        wider = ((max(low - ARRIVAL[1], earliest_ns), high + ARRIVAL[1]) for low, high in spans)
         return tuple(merge_spans(wider, 0))
 
     def conflicted(self, spans: tuple[Span, ...], pod: str) -> tuple[Span, ...]:

@@ -266,10 +266,12 @@ class DrainGathered:
         entry = timeline.entries[index] if timeline is not None else None
         # A replacement is evicted from another node than its name was at the start.
         node = entry.node if isinstance(entry, PodDeleted) else self._world.node_of.get(key.pod, "")
+        start_ns = self._turns.first_start_ns(node)
         by_drain = key.controller in BY_DRAINS
         if by_drain and self._margins.depends_on_others(node, key.pod):
-            start_ns = self._turns.first_start_ns(node)
             spans = self._margins.padded(spans, node, key.pod, start_ns)
+        elif key.controller == EVICTION_API:
+            spans = self._margins.sent_together(spans, start_ns)
         if key.controller != EVICTION_API:
             return spans
         return self._margins.conflicted(spans, key.pod)
