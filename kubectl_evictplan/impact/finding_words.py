@@ -47,6 +47,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" + ("s" if number != 1 else "")
 
 
+def be(number: int) -> str:
+    """The verb of so many."""
+    return "is" if number == 1 else "are"
+
+
 def lasts(spell: Spell) -> float:
     """Seconds, at most."""
     return math.inf if spell.most_seconds is None else spell.most_seconds

@@ -26,6 +26,7 @@ from kubectl_evictplan.impact.finding_items import Facts, Item, Words, certainty
 from kubectl_evictplan.impact.finding_kinds import FINDING_KINDS, SEVERITIES, severity_of
 from kubectl_evictplan.impact.finding_words import (
     at,
+    be,
     counted,
     lasts,
     longest,
@@ -152,7 +153,7 @@ def _outage_undetected(facts: Facts) -> Iterator[Item]:
     for one in facts.impact.services:
         if (spell := one.undetected) is not None:
             dead = dead_endpoints(one)
-            text = f"{dead} of {one.endpoints_before} endpoints of {_service(one)} are dead but offered"
+            text = f"{dead} of {one.endpoints_before} endpoints of {_service(one)} {be(dead)} dead but offered"
             if spell.most_seconds is not None:
                 text += f" for up to {format_duration(math.ceil(spell.most_seconds) * SECOND_NS)}"
             else:
