@@ -26,6 +26,7 @@ from kubectl_evictplan.kube.objects import (
 )
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
 from kubectl_evictplan.windows.drain_bounds import DrainBounds
+from kubectl_evictplan.windows.drain_newcomers import owners_without_pods
 from kubectl_evictplan.windows.drain_rivals import RowBounds
 from kubectl_evictplan.windows.drain_world import drain_world
 
@@ -164,7 +165,7 @@ def proven(
 ) -> DrainBounds:
     """What is proven of these drains."""
     scenario = drains(*events)
-    world = drain_world(snapshot, scenario, CONFIGURATION)
+    world = drain_world(snapshot, scenario, CONFIGURATION, owners_without_pods(snapshot))
     return DrainBounds(world, scenario, ReadyTimes(*ready), NO_LIMITS, rules)
 
 

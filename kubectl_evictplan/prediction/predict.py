@@ -145,7 +145,9 @@ def simulated(
         from kubectl_evictplan.windows.drain_runs import explore_drains, without_drains
 
         beside = without_drains(scenario)
-        drains = explore_drains(relevant, scenario, configuration, ready, progress, rooms)
+        drains = explore_drains(
+            relevant, scenario, configuration, ready, progress, rooms, whole.owners_without_pods
+        )
     exploration = explore(alike.snapshot, beside, configuration, nominal, progress)
     merge_drains(exploration, drains, scenario)
     if whole.too_many_terminated(scenario):

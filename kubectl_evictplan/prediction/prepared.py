@@ -18,7 +18,7 @@ from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
 from kubectl_evictplan.controllers.pod_gc import NOT_TERMINATED_PHASES, is_terminated
-from kubectl_evictplan.kube.objects import ClusterSnapshot, Lease, Node, Pod
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Lease, Node, Pod, Workload
 from kubectl_evictplan.kube.taints import needs_no_schedule_pass, no_execute_taints
 from kubectl_evictplan.prediction.workloads import OwnerNames, WorkloadIndex
 from kubectl_evictplan.scenarios.scenario import Scenario
@@ -81,6 +81,13 @@ class PreparedCluster:
     def namespaces(self) -> int:
         """How many namespaces have pods."""
         return len({pod.namespace for pod in self.snapshot.pods})
+
+    @cached_property
+    def owners_without_pods(self) -> tuple[Workload, ...]:
+        """Owners that may make pods of which nothing is known."""
+        from kubectl_evictplan.windows.drain_newcomers import owners_without_pods
+
+        return owners_without_pods(self.snapshot)
 
     def complete(self) -> None:
         """Find out everything now, before processes share it."""

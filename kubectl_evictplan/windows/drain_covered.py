@@ -25,6 +25,7 @@ from kubectl_evictplan.kube.disruption import (
 from kubectl_evictplan.kube.objects import Pod, PodDisruptionBudget
 from kubectl_evictplan.kube.owners import known_namespaces, terminating_namespaces
 from kubectl_evictplan.windows.drain_delays import CLIENT_RETRY, CONFLICT, REFUSED, RETRY
+from kubectl_evictplan.windows.drain_newcomers import budgets_over
 from kubectl_evictplan.windows.drain_plan import DrainPlan, PlannedTurn
 from kubectl_evictplan.windows.drain_world import DrainWorld
 
@@ -63,6 +64,8 @@ class CoveredPods:
             for place in self._index.matching(pod):
                 self._covered.setdefault(place, []).append(pod)
         self.stays_met = cache(self._stays_met)
+        # Budgets under which there may be pods that nobody knows.
+        self._open = budgets_over(world.without_pods, world.budgets)
         self._asking: dict[int, list[tuple[PlannedTurn, Pod]]] = {}
         self.drained: list[Pod] = []
         for turn in plan.turns:
@@ -221,6 +224,7 @@ class CoveredPods:
         """Whether nobody takes healthy pods from the budget but kubectl, as far as the input tells."""
         covered = self.of_budget(place)
         as_told = self.synced(place, covered) == self.world.budgets[place]
+        as_told = as_told and place not in self._open
         as_told = as_told and not any(owner_key(pod) in self.overfull for pod in covered)
         return as_told and all(map(self.has_node, covered))
 
@@ -288,10 +292,12 @@ class CoveredPods:
         )
 
     def keeps_its_wish(self, place: int) -> bool:
-        """Whether it wants as many healthy pods all the time, whoever of them is away.
+        """Whether it wants as many healthy pods all the time, whoever of them is away, and has no others.
 
         ReplicaSets of one Deployment are one owner: its scale counts (``getPodDeployment``).
         """
+        if place in self._open:
+            return False
         budget = self.world.budgets[place]
         if budget.min_available is not None and not budget.min_available.percent:
             return True

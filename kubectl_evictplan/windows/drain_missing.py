@@ -86,6 +86,7 @@ def as_expected(world: DrainWorld) -> DrainWorld:
         budgets_denied=False,
         budgets_listed=True,
         strangers=(),
+        without_pods=(),
     )
 
 

@@ -25,7 +25,7 @@ from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.budgets import BudgetIndex
 from kubectl_evictplan.kube.disruption import can_ignore_budgets
 from kubectl_evictplan.kube.durations import SECOND_NS
-from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, Workload
 from kubectl_evictplan.scenarios.actions.drain import Drain, drains_among
 from kubectl_evictplan.scenarios.actions.nodes import Cordon
 from kubectl_evictplan.scenarios.scenario import Scenario
@@ -61,14 +61,15 @@ def explore_drains(
     ready: ReadyTimes,
     progress: Progress | None = None,
     rooms: Rooms = NO_LIMITS,
+    without_pods: tuple[Workload, ...] = (),
 ) -> DrainExploration | None:
     """Windows over many runs of every drain of the scenario, to their very ends; None without any.
 
-    ``rooms``: which replacements find a node (``drain_rooms``).
+    ``rooms``: which replacements find a node (``drain_rooms``). ``without_pods``: ``owners_without_pods`` of the whole cluster.
     """
     if not drained_nodes(scenario):
         return None
-    world = drain_world(snapshot, scenario, configuration)
+    world = drain_world(snapshot, scenario, configuration, without_pods)
     ready = ready.of(world.snapshot.pods)
     drains = node_drains(scenario)
     events = drains_among(scenario.events)

@@ -53,7 +53,7 @@ class DrainWorld(NamedTuple):
 
     ``steady``: every node is healthy at the start. ``deleted``: who may be deleted by somebody else than kubectl.
     ``budgets_denied``: budgets could not be read, ``budgets_listed``: the input has any. ``strangers`` are those of the whole
-    cluster, each template's once.
+    cluster, each template's once. ``without_pods``: owners that may make pods of which nothing is known.
     """
 
     snapshot: ClusterSnapshot
@@ -68,12 +68,16 @@ class DrainWorld(NamedTuple):
     # Of owners that others stand for, whose pods somebody else deletes: what they make may land on a drained node too.
     unplayed: tuple[Stranger, ...] = ()
     finalizers: Finalizers = Finalizers()
+    without_pods: tuple[Workload, ...] = ()
 
 
 def drain_world(
-    snapshot: ClusterSnapshot, scenario: Scenario, configuration: ControllerConfiguration
+    snapshot: ClusterSnapshot,
+    scenario: Scenario,
+    configuration: ControllerConfiguration,
+    without_pods: tuple[Workload, ...] = (),
 ) -> DrainWorld:
-    """Return the world of all drains of a scenario."""
+    """Return the world of all drains of a scenario. ``without_pods`` are those of the whole cluster."""
     drained = frozenset(drained_nodes(scenario))
     if snapshot.left_out is None:
         snapshot = replace(snapshot, left_out={})
@@ -127,6 +131,7 @@ def drain_world(
             configuration.job_enabled and all(e.manager_up is None for e in scenario.events),
             jobs_managed_elsewhere(snapshot.workloads),
         ),
+        without_pods=without_pods,
     )
 
 

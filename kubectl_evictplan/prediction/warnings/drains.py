@@ -318,3 +318,21 @@ def no_node_for_replacements(context: WarningContext) -> Statements:
             "no other node takes pods: replacements stay Pending, and budgets do not recover",
             sorted(drained),
         )
+
+
+def owner_without_pods(context: WarningContext) -> Statements:
+    """A quota or a webhook refuses all that it creates, perhaps; what it makes once that is over nobody knows."""
+    found = context.drains
+    if found is None or not found.world.without_pods:
+        return
+    from kubectl_evictplan.windows.drain_newcomers import budgets_over  # rarely needed
+
+    for owner in found.world.without_pods:
+        places = sorted(budgets_over((owner,), found.world.budgets))
+        counted = ", ".join(found.world.budgets[place].key for place in places)
+        known = f"; nothing is certain of budget {counted}, which may count them" if counted else ""
+        yield Statement(
+            "this owner wants pods, the input has none of them, and it is taken to make none: one that it makes may land on a node "
+            f"before kubectl cordons it, and is evicted there or keeps kubectl from draining it{known}",
+            [f"{owner.kind}/{owner.namespace}/{owner.name}"],
+        )
