@@ -78,3 +78,19 @@ def test_no_end_of_a_drain_is_certain_that_waits_for_a_pod_of_an_unknown_revisio
     scenario, ready = drains(drain("a1", "b1")), (ns(3), ns(3))
     found = predict(drained(revisions), scenario, CONFIGURATION, assume_ready=ready)
     assert [one.end_reason for one in found.drains] == ["drained", end]
+
+
+@pytest.mark.parametrize(
+    ("revisions", "unknown", "least"), [(ROLLING, (), 1), (ON_DELETE, ("otherPods",), 0)]
+)
+def test_nobody_is_sure_of_a_place_beside_a_pod_of_an_unknown_revision(
+    revisions: Revisions, unknown: tuple[str, ...], least: int
+) -> None:
+    nodes = [replace(make_node(n), allocatable={"cpu": 1000, "pods": 9}) for n in ("a1", "b1")]
+    owner = Workload("StatefulSet", "default", "db", replicas=1, revisions=revisions)
+    free = [replace(one, needs=SMALL) for one in pods_of("ReplicaSet", "free", ["a1"])]
+    pods = [*labelled(pods_of("StatefulSet", "db", ["a1"]), "old"), *free]
+    impact = impact_of(cluster(pods, workloads=[owner], nodes=nodes), TAINT)
+    told = {one.workload: one.unknown for one in impact.replacements}
+    assert told["ReplicaSet/free"] == unknown
+    assert workload(impact, "ReplicaSet/free").steps[-1].least == least

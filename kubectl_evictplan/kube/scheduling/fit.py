@@ -167,6 +167,8 @@ class _Check:
         self._unknown_others = not around.all_pods or any(
             needs is None for _, needs, _ in self._running
         )
+        # Some look for a place that may ask for more than they show, and keep off whom they like.
+        self._unlike = any(one.needs.other_template for one in self._groups)
         self._topologies = Topologies(self._nodes)
         self._index, self._spread, self._inter_pod = self._peers()
 
@@ -355,7 +357,7 @@ class _Check:
             yield Unknown.DEVICES
         if group.reach.unknown:
             yield Unknown.VOLUMES
-        if self._unknown_others:
+        if self._unknown_others or (self._unlike and not group.needs.other_template):
             yield Unknown.OTHER_PODS
         if self._inter_pod.unknown_holders:
             yield Unknown.NAMESPACES
