@@ -165,7 +165,8 @@ def proven(
 ) -> DrainBounds:
     """What is proven of these drains."""
     scenario = drains(*events)
-    world = drain_world(snapshot, scenario, CONFIGURATION, owners_without_pods(snapshot))
+    world = drain_world(snapshot, scenario, CONFIGURATION)
+    world = world._replace(without_pods=owners_without_pods(snapshot))
     return DrainBounds(world, scenario, ReadyTimes(*ready), NO_LIMITS, rules)
 
 

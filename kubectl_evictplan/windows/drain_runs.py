@@ -69,7 +69,7 @@ def explore_drains(
     """
     if not drained_nodes(scenario):
         return None
-    world = drain_world(snapshot, scenario, configuration, without_pods)
+    world = drain_world(snapshot, scenario, configuration)._replace(without_pods=without_pods)
     ready = ready.of(world.snapshot.pods)
     drains = node_drains(scenario)
     events = drains_among(scenario.events)

@@ -72,12 +72,9 @@ class DrainWorld(NamedTuple):
 
 
 def drain_world(
-    snapshot: ClusterSnapshot,
-    scenario: Scenario,
-    configuration: ControllerConfiguration,
-    without_pods: tuple[Workload, ...] = (),
+    snapshot: ClusterSnapshot, scenario: Scenario, configuration: ControllerConfiguration
 ) -> DrainWorld:
-    """Return the world of all drains of a scenario. ``without_pods`` are those of the whole cluster."""
+    """Return the world of all drains of a scenario; who is ``without_pods`` only the whole cluster tells."""
     drained = frozenset(drained_nodes(scenario))
     if snapshot.left_out is None:
         snapshot = replace(snapshot, left_out={})
@@ -131,7 +128,6 @@ def drain_world(
             configuration.job_enabled and all(e.manager_up is None for e in scenario.events),
             jobs_managed_elsewhere(snapshot.workloads),
         ),
-        without_pods=without_pods,
     )
 
 
