@@ -154,61 +154,77 @@ def in_thread(function: Callable[[], _T]) -> Callable[[], _T]:
 
 
 @contextlib.contextmanager
-def in_copy(work: Callable[[], object]) -> Iterator[Callable[[], None] | None]:
-    """Do it in a copy of this process meanwhile; what is given waits for its end. The copy never outlives the context.
+def in_copy(work: Callable[[Turn], object]) -> Iterator[Copy | None]:
+    """Do it in a copy of this process meanwhile. The copy never outlives the context.
 
-    Waiting raises what ended the copy: errors of the system as they are, MemoryError where memory ended or somebody killed it.
     None: nothing was begun. There is no second processor, little memory is allowed, or no copy can be made.
     """
-    if not may_have_copy():
-        yield None
-        return
+    copy = _begun(work) if may_have_copy() else None
     try:
-        theirs, ours = os.pipe()
-    except OSError:
-        yield None
-        return
-    try:
-        copy = os.fork()
-    except OSError:
-        os.close(theirs)
-        os.close(ours)
-        yield None
-        return
-    if copy == 0:
-        _end_as_copy(work, theirs, ours)
-    os.close(theirs)
-    ended: list[int] = []
-
-    def wait() -> None:
-        ended.append(_end_of(copy))
-        _raise_end(ended[0])
-
-    try:
-        yield wait
+        yield copy
     finally:
-        # It has nobody to do it for any more.
-        os.close(ours)
-        if not ended:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(copy, signal.SIGKILL)
-            _end_of(copy)
+        if copy is not None:
+            copy.end()
 
 
 class Turn:
-    """Lets a copy know how far this process is."""
+    """In a copy: how far the process that began it is."""
 
-    def __init__(self) -> None:
-        """To be made before the copy. Raises OSError where there is no pipe left."""
-        self._coming, self._going = os.pipe()
-
-    def give(self) -> None:
-        """It is the copy's turn."""
-        os.write(self._going, b"\n")
+    def __init__(self, pipe: int) -> None:
+        """``pipe``: from that process."""
+        self._pipe = pipe
 
     def wait(self) -> None:
-        """In the copy: until it is given. If it never is, whoever began the copy ends it (``in_copy``)."""
-        os.read(self._coming, 1)
+        """Until it is given (``Copy.give_turn``). If it never is, this copy ends with whoever could do so."""
+        os.read(self._pipe, 1)
+
+
+class Copy:
+    """A copy of this process at its work."""
+
+    def __init__(self, number: int, pipe: int) -> None:
+        """``number``: of its process; ``pipe``: to it, by which it sees that this one is there."""
+        self._number, self._pipe = number, pipe
+        self._has_ended = False
+
+    def give_turn(self) -> None:
+        """It is the copy's turn. That it is there no more is told to who waits for it."""
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._pipe, b"\n")
+
+    def wait(self) -> None:
+        """Until it has ended.
+
+        Raises what ended it: errors of the system as they are, MemoryError where memory ended or somebody killed it.
+        """
+        code = _end_of(self._number)
+        self._has_ended = True
+        _raise_end(code)
+
+    def end(self) -> None:
+        """It has nobody to do it for any more."""
+        os.close(self._pipe)
+        if not self._has_ended:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._number, signal.SIGKILL)
+            _end_of(self._number)
+
+
+def _begun(work: Callable[[Turn], object]) -> Copy | None:
+    try:
+        theirs, ours = os.pipe()
+    except OSError:
+        return None
+    try:
+        number = os.fork()
+    except OSError:
+        os.close(theirs)
+        os.close(ours)
+        return None
+    if number == 0:
+        _end_as_copy(work, theirs, ours)
+    os.close(theirs)
+    return Copy(number, ours)
 
 
 def may_have_copy() -> bool:
@@ -221,7 +237,7 @@ def may_have_copy() -> bool:
     return most_bytes is None or most_bytes >= _BYTES_FOR_COPIES
 
 
-def _end_as_copy(work: Callable[[], object], pipe: int, others: int) -> NoReturn:
+def _end_as_copy(work: Callable[[Turn], object], pipe: int, others: int) -> NoReturn:
     """In a copy: do it without a word of our own. Whatever fails, nothing that called us may go on here."""
     code = _FAILED
     try:
@@ -229,7 +245,7 @@ def _end_as_copy(work: Callable[[], object], pipe: int, others: int) -> NoReturn
         sys.stderr = None
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         _end_with_writer(pipe)
-        work()
+        work(Turn(pipe))
         code = 0
     except MemoryError:
         code = _NO_MEMORY

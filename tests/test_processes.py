@@ -44,11 +44,11 @@ def told_by(code: str) -> list[str]:
 def test_a_copy_does_it_while_this_process_goes_on() -> None:
     code = """
 come, go = os.pipe()
-def work():
+def work(_):
     os.write(go, b"%d" % os.getpid())
-with processes.in_copy(work) as wait:
+with processes.in_copy(work) as copy:
     print(int(os.read(come, 100)) != here)
-    wait()
+    copy.wait()
 try:
     os.waitpid(-1, 0)
 except ChildProcessError:
@@ -72,10 +72,10 @@ except ChildProcessError:
 )
 def test_what_ends_a_copy_is_raised_where_it_is_waited_for(end: str, error: str) -> None:
     code = f"""
-with processes.in_copy(lambda: {end}) as wait:
+with processes.in_copy(lambda _: {end}) as copy:
     print("begun")
     try:
-        wait()
+        copy.wait()
     except (OSError, RuntimeError, MemoryError) as error:
         print(repr(error))
 """
@@ -87,7 +87,7 @@ with processes.in_copy(lambda: {end}) as wait:
 def test_a_copy_that_nobody_waits_for_is_ended() -> None:
     code = """
 try:
-    with processes.in_copy(signal.pause):
+    with processes.in_copy(lambda _: signal.pause()):
         raise KeyError
 except KeyError:
     try:
@@ -105,7 +105,7 @@ def test_a_copy_ends_with_the_process_that_began_it() -> None:
 come, go = os.pipe()
 if os.fork() == 0:
     os.close(come)
-    with processes.in_copy(signal.pause):
+    with processes.in_copy(lambda _: signal.pause()):
         os._exit(0)
 os.close(go)
 print(os.read(come, 1))
@@ -118,8 +118,8 @@ print(os.read(come, 1))
 def test_a_copy_writes_nothing_that_was_begun_here() -> None:
     code = """
 print("once", end="", flush=False)
-with processes.in_copy(int) as wait:
-    wait()
+with processes.in_copy(id) as copy:
+    copy.wait()
 """
 
     assert told_by(code) == ["once"]
@@ -147,26 +147,40 @@ def test_where_no_copy_can_be_made_nothing_is_begun(
     monkeypatch.setattr(processes, "is_memory_bounded", lambda: False)
     monkeypatch.setattr(where, name, instead)
 
-    with processes.in_copy(pytest.fail) as wait:
-        assert wait is None
+    with processes.in_copy(pytest.fail) as copy:
+        assert copy is None
 
 
 @ONLY_LINUX
 def test_a_copy_waits_for_its_turn() -> None:
     code = """
-turn = processes.Turn()
 come, go = os.pipe()
-def second():
+def second(turn):
     turn.wait()
     os.write(go, b"second")
-with processes.in_copy(second) as wait:
+with processes.in_copy(second) as copy:
     os.write(go, b"first ")
-    turn.give()
-    wait()
+    copy.give_turn()
+    copy.wait()
     print(os.read(come, 100))
 """
 
     assert told_by(code) == ["b'first second'"]
+
+
+@ONLY_LINUX
+def test_a_turn_that_nobody_takes_any_more_is_no_error() -> None:
+    code = """
+with processes.in_copy(lambda _: exec("raise MemoryError")) as copy:
+    os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+    copy.give_turn()
+    try:
+        copy.wait()
+    except MemoryError:
+        print("told to who waits")
+"""
+
+    assert told_by(code) == ["told to who waits"]
 
 
 @ONLY_LINUX
@@ -188,8 +202,8 @@ def fail(*_):
     raise MemoryError
 processes._end_with_writer = fail
 try:
-    with processes.in_copy(int) as wait:
-        wait()
+    with processes.in_copy(id) as copy:
+        copy.wait()
 except MemoryError:
     print(os.getpid() == here, flush=True)
 """

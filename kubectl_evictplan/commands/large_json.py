@@ -33,29 +33,28 @@ def write_beside(tell: Tell, prediction: Prediction, assess: Callable[[], Predic
     """
     # Copies would write it as well.
     sys.stdout.flush()
-    turn = Turn()
     before, large, rest = Part.BEFORE_IMPACT, Part.LARGE_IMPACT, Part.REST
-    with in_copy(lambda: write_chunks(tell(prediction, part=before))) as rows_written:
+    with in_copy(lambda _: write_chunks(tell(prediction, part=before))) as rows:
         told = assess()
         keep(told)
         assert told.impact is not None, "what it costs is found out here"
-        if rows_written is None:
+        if rows is None:
             # Where memory ends meanwhile, nothing was written.
             make_rows(told.impact)
             write_chunks(tell(told))
             return
         # Findings follow from these as well: both would make them.
         make_rows(told.impact, large)
-        with in_copy(lambda: _write_in_turn(tell(told, part=rest), turn)) as rest_written:
+        with in_copy(lambda turn: _write_in_turn(tell(told, part=rest), turn)) as others:
             pieces = tell(told, part=large)
             ahead = _ahead(pieces)
-            rows_written()
+            rows.wait()
             write_chunks(chain(ahead, pieces))
-            turn.give()
-            if rest_written is None:
+            if others is None:
                 write_chunks(tell(told, part=rest))
             else:
-                rest_written()
+                others.give_turn()
+                others.wait()
 
 
 def _write_in_turn(pieces: Iterator[Chunk], turn: Turn) -> None:

@@ -96,20 +96,23 @@ from kubectl_evictplan import cli, processes
 from kubectl_evictplan.commands import run
 processes.default_jobs = lambda: 2
 run._MANY_PODS = run._MANY_EVICTIONS = 0
-copies, fork = [], os.fork
-def copied():
-    if len(copies) >= int(sys.argv[1]):
+most, scarce = int(sys.argv[1]), sys.argv[2]
+given, give = [], getattr(os, scarce)
+def some():
+    if len(given) >= most:
         raise OSError("no more of them")
-    copies.append(fork())
-    return copies[-1]
-os.fork = copied
-code = cli.run(sys.argv[2:])
-print(code, len(copies), file=sys.stderr)
+    given.append(give())
+    return given[-1]
+setattr(os, scarce, some)
+code = cli.run(sys.argv[3:])
+print(code, len(given), file=sys.stderr)
 """
 
 
-def told_beside(*words: str, stdout: int, copies_max: int = 2) -> tuple[str, str]:
-    program = (sys.executable, "-c", _BESIDE, str(copies_max))
+def told_beside(
+    *words: str, stdout: int, copies_max: int = 2, scarce: str = "fork"
+) -> tuple[str, str]:
+    program = (sys.executable, "-c", _BESIDE, str(copies_max), scarce)
     done = subprocess.run(
         (*program, *words), stdout=stdout, stderr=subprocess.PIPE, text=True, check=True, timeout=60
     )
@@ -118,18 +121,29 @@ def told_beside(*words: str, stdout: int, copies_max: int = 2) -> tuple[str, str
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are copied on Linux only")
 @pytest.mark.parametrize(
-    ("explain", "copies"),
-    [((), 2), (("--explain", "shop/edge-gateway-f6fbdb76-fcr62"), 2), ((), 1), ((), 0)],
+    ("explain", "copies", "scarce"),
+    [
+        ((), 2, "fork"),
+        (("--explain", "shop/edge-gateway-f6fbdb76-fcr62"), 2, "fork"),
+        ((), 1, "fork"),
+        ((), 0, "fork"),
+        ((), 1, "pipe"),
+        ((), 0, "pipe"),
+    ],
 )
 def test_json_is_the_same_however_many_copies_write_it(
-    explain: Sequence[str], copies: int, capsys: pytest.CaptureFixture[str], fixtures_path: Path
+    explain: Sequence[str],
+    copies: int,
+    scarce: str,
+    capsys: pytest.CaptureFixture[str],
+    fixtures_path: Path,
 ) -> None:
     cluster = str(fixtures_path / CLUSTER)
     words = "what-if", "fail", "zone", "eu-1b", "-f", cluster, "-o", "json", *explain
     assert cli.run(words) == 0
     usual = capsys.readouterr()
 
-    told = told_beside(*words, stdout=subprocess.PIPE, copies_max=copies)
+    told = told_beside(*words, stdout=subprocess.PIPE, copies_max=copies, scarce=scarce)
     assert told == (usual.out, f"0 {copies}\n")
     assert '"impact": {' in usual.out
 
