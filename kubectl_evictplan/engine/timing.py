@@ -36,7 +36,8 @@ class Timing(msgspec.Struct, frozen=True):
     ``pod_gc_lag_ns``: how long after its 40 s the name of a missing node leaves quarantine; with more
     than the cost of two loops the one 40 s after the first sighting finds it still there.
     ``pod_gc_sightings``: how many loops have missed a node before the start that never existed.
-    ``timer_start_fraction``: where in its window a timer of a warm start began (0 earliest, 1 latest).
+    ``timer_start_fraction``: where in its window a timer of a warm start began (0 earliest, 1 latest); None: where the
+    taints tell it.
     ``stale_nil``: "grace0" leaves the NIL key of a pod that vanished at once, "never" not.
     ``pod_exit_fraction``: how much of its grace period a deleted pod uses (0: none, 1: all of it).
     ``drain``: what is unknown about drains; without one in the scenario nothing asks for it.
@@ -57,7 +58,7 @@ class Timing(msgspec.Struct, frozen=True):
     pod_gc_cost_ns: int = 0
     pod_gc_lag_ns: int = 0
     pod_gc_sightings: int = 0
-    timer_start_fraction: float = 0.0
+    timer_start_fraction: float | None = None
     stale_nil: str = "grace0"
     pod_exit_fraction: float = 1.0
     late_pod_items: frozenset[str] = frozenset()

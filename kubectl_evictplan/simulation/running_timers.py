@@ -4,6 +4,10 @@ Timers are not visible from outside. What is known: the taints' timeAdded or the
 managedFields time (whole seconds), the pod's creation, the moment the present process became leader
 (a restart starts every timer anew); that a timer is never moved once it runs; and that the pod is still
 there, so it has not fired.
+
+The taints tell when a timer ran at the latest. It may have begun before: for a taint that is gone (a node that
+was not ready and fell silent then changes not-ready for unreachable, and its countdowns go on), or for one that was put
+on once more, which refreshes timeAdded. So it may also run for the seconds of any toleration of the pod.
 """
 
 from __future__ import annotations
@@ -23,15 +27,19 @@ _TRUNCATION_NS = 2 * SECOND_NS
 
 
 class RunningTimer(msgspec.Struct, frozen=True):
-    """Windows (epoch nanoseconds) of a timer's start and end."""
+    """Windows (epoch nanoseconds) of a timer's start and end, and where the taints tell both."""
 
     start_earliest_ns: int
     start_latest_ns: int
     due_earliest_ns: int
     due_latest_ns: int
+    told_start_ns: int
+    told_due_ns: int
 
-    def at(self, fraction: float) -> tuple[int, int]:
-        """(start, due) at a place in the windows: 0 earliest, 1 latest."""
+    def at(self, fraction: float | None) -> tuple[int, int]:
+        """(start, due) at a place in the windows: 0 earliest, 1 latest; None: as the taints tell."""
+        if fraction is None:
+            return self.told_start_ns, self.told_due_ns
         start_ns = self.start_latest_ns - self.start_earliest_ns
         due_ns = self.due_latest_ns - self.due_earliest_ns
         return (
@@ -55,11 +63,12 @@ def running_timer(
     if not taints:
         return None
     if _minimum_ns(taints, pod, configuration) is None:
-        return RunningTimer(now_ns, now_ns, now_ns, now_ns)
+        return RunningTimer(*[now_ns] * 6)
     floor_ns = max(node.creation_timestamp_ns, pod.creation_timestamp_ns)
     leader_ns = snapshot.control_plane.leader_acquire_time_ns
     if leader_ns is not None and leader_ns <= now_ns:
         floor_ns = max(floor_ns, leader_ns)
+    seconds_ns = _seconds_ns(pod)
     added = [taint.time_added_ns or node.taints_changed_ns for taint in taints]
     known = [at_ns for at_ns in added if at_ns is not None]
     if len(known) == len(taints):
@@ -72,14 +81,21 @@ def running_timer(
                 continue  # the process, the node or the pod is younger than this taint as well
             minimum_ns = _minimum_ns(present, pod, configuration)
             if minimum_ns is not None:
-                return _window(since_ns, minimum_ns, minimum_ns, now_ns, sure=leader_ns is not None)
+                latest_ns = since_ns + _TRUNCATION_NS if leader_ns is not None else now_ns
+                return _window(floor_ns, (since_ns, latest_ns), (minimum_ns, *seconds_ns), now_ns)
     # The order in which the taints came is not known: any of the finite ones may have started it.
     minima = [
         minimum_ns
         for taint in taints
         if (minimum_ns := _minimum_ns([taint], pod, configuration)) is not None
     ]
-    return _window(floor_ns, min(minima), max(minima), now_ns, sure=False)
+    return _window(floor_ns, (floor_ns, now_ns), (min(minima), *minima, *seconds_ns), now_ns)
+
+
+def _seconds_ns(pod: Pod) -> list[int]:
+    """For how long its tolerations let a timer run: whichever taint it was for, nobody may know of it any more."""
+    each = (get_min_toleration_time_ns([one]) for one in pod.tolerations)
+    return [runs_ns for runs_ns in each if runs_ns > 0]
 
 
 def _minimum_ns(
@@ -96,15 +112,21 @@ def _minimum_ns(
 
 
 def _window(
-    since_ns: int, shortest_ns: int, longest_ns: int, now_ns: int, *, sure: bool
+    floor_ns: int, told_ns: tuple[int, int], runs_ns: Sequence[int], now_ns: int
 ) -> RunningTimer:
-    """Windows for a timer that began at ``since_ns`` or, unless ``sure``, at any later restart."""
-    # The pod is still there: the timer has not fired yet.
-    earliest_ns = min(max(since_ns, now_ns - longest_ns), now_ns)
-    latest_ns = min(earliest_ns + _TRUNCATION_NS, now_ns) if sure else now_ns
+    """Of a timer that began at ``floor_ns`` or later, and has not fired yet.
+
+    The taints tell that it began in ``told_ns`` at the latest, and runs for the first of ``runs_ns``; it may run for any.
+    """
+    shortest_ns, longest_ns = min(runs_ns), max(runs_ns)
+    earliest_ns = min(max(floor_ns, now_ns - longest_ns), now_ns)
+    latest_ns = max(earliest_ns, min(told_ns[1], now_ns))
+    told_start_ns = min(max(told_ns[0], now_ns - runs_ns[0]), now_ns)
     return RunningTimer(
         earliest_ns,
         latest_ns,
-        max(earliest_ns + shortest_ns, now_ns),
-        max(latest_ns + longest_ns, now_ns),
+        max(floor_ns + shortest_ns, now_ns + 1),
+        max(latest_ns + longest_ns, now_ns + 1),
+        told_start_ns,
+        max(told_start_ns + runs_ns[0], now_ns),
     )

@@ -67,7 +67,8 @@ def test_a_pod_deleted_by_people_is_there_for_a_new_process_until_its_grace_peri
 
 
 def test_a_countdown_that_begins_with_a_process_may_end_until_the_taint_is_taken_off() -> None:
-    pod = make_pod("p", "n1", tolerations=(tolerates("A", 40),))
+    # It is no older than the taint, so the process before does not end a countdown of it.
+    pod = make_pod("p", "n1", tolerations=(tolerates("A", 40),), created=-20)
     untaint = make_event(60, "untaint", "n1", taint="A:NoExecute")
     node = make_node("n1", taints=[make_taint("A:NoExecute", added=-20)])
     assert windows(node, pod, *RESTART, untaint) == [("possible", 52, 60)]

@@ -174,7 +174,8 @@ def test_what_the_first_tick_writes_twice_may_be_seen_as_one() -> None:
     node = make_node(
         "n0", ready="Unknown", taints=[make_taint(f"{NOT_READY}:NoExecute", added=-25)]
     )
-    pod = make_pod("p", "n0", tolerations=[tolerates(UNREACHABLE, 5), tolerates(NOT_READY, 30)])
+    tolerations = [tolerates(UNREACHABLE, 5), tolerates(NOT_READY, 30)]
+    pod = make_pod("p", "n0", tolerations=tolerations, created=-1)
     leases = [make_lease("n0", -66), make_lease("n1", -0.2)]
     snapshot = make_snapshot([node, make_node("n1")], [pod], leases=leases)
     events = [make_event(0.837, "controller-stop"), make_event(2.837, "controller-start")]
