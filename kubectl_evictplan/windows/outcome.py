@@ -218,8 +218,8 @@ class Exploration:
         self.sampled: dict[str, frozenset[str]] = {}
         # Those of them of which some histories were left out, so that changes of theirs may be in no run at all.
         self.cut_short: set[str] = set()
-        # Entries that nobody can see may keep every node from being tainted.
-        self.orphaned_entries = False
+        # What nobody can see of the time before the start may keep every node from being tainted (``may_stand_still``).
+        self.may_stand_still = False
         # By how much windows that follow a monitor tick are widened: not every phase was tried.
         self.padding_ns = 0
 

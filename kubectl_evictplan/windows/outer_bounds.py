@@ -9,7 +9,7 @@ noticed. Zones are coupled only where all of them are down: one of which it is p
 * whoever lacks its taint at the start is in line with the first tick, and may be served at once;
 * when the last node of its zone is in line, the zone's state and rate are those of the end. From then on each
   token goes to one of those who still wait, and all of them wait: ``_tokens_before`` says how many others may come first.
-  Where nobody sees what is in line since before the start (``may_hold_orphaned_entries``) the last may wait for ever.
+  Where nobody sees what is in line since before the start (``may_stand_still``) the last may wait for ever.
 
 Nothing is proven of zones in which no node counts.
 
@@ -38,7 +38,7 @@ from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.falling_zones import FallingZones, only_falls
 from kubectl_evictplan.windows.noticing import Noticing
 from kubectl_evictplan.windows.spans import Span
-from kubectl_evictplan.windows.spent_tokens import may_hold_orphaned_entries
+from kubectl_evictplan.windows.spent_tokens import may_stand_still
 from kubectl_evictplan.windows.unknowns.lines import (
     PASS_LAG_MAX_NS,
     token_max_ns,
@@ -238,7 +238,7 @@ class OuterBounds:
             return (
                 None  # a limiter that refused all keeps doing so when it is told one node a second
             )
-        if may_hold_orphaned_entries(self._snapshot, self._scenario, self._configuration):
+        if may_stand_still(self._snapshot, self._scenario, self._configuration):
             return None
         token_ns = token_max_ns(rates[0])
         # A new bucket may be empty, and a pass that still sees the last node as ready wastes a token.

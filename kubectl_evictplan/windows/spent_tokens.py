@@ -1,4 +1,4 @@
-"""What lines may have been through before the start, by what the snapshot shows: spent tokens, and entries left behind.
+"""What lines may have been through before the start, by what the snapshot shows: spent tokens, entries left behind, limiters that stay stopped.
 
 A bucket holds one token. It is spent on a node that is not ready, on one that was ready again, or gone, when
 its turn came (``RateLimitedTimedQueue.Try``), and is there again after 1 / rate seconds.
@@ -11,6 +11,7 @@ from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import READY, ClusterSnapshot, Node
+from kubectl_evictplan.kube.taints import is_lifecycle_no_execute
 from kubectl_evictplan.scenarios.scenario import Scenario
 
 # A node stays in line until the next tick finds it ready; conditions have whole seconds.
@@ -64,6 +65,29 @@ def _lost_a_node(snapshot: ClusterSnapshot) -> bool:
     return any(pod.node_name and pod.node_name not in names for pod in snapshot.pods)
 
 
+def may_stand_still(
+    snapshot: ClusterSnapshot, scenario: Scenario, configuration: ControllerConfiguration
+) -> bool:
+    """Whether what was before the start may keep nodes from being tainted, which nobody can see.
+
+    Entries that are left over; a limiter that was stopped and stays so, for it claims the rate of 1 that it is to be given
+    (``SwapLimiter``), or one that never refills and may be stopped where it would let all through; nodes that were served
+    once for this outage and have lost their taint to a person.
+    """
+    if may_hold_orphaned_entries(snapshot, scenario, configuration):
+        return True
+    rate_qps, profile = configuration.node_eviction_rate_qps, configuration.profile
+    if rate_qps == 1 or (rate_qps <= 0 and profile.rate_zero_accepts):
+        return bool(snapshot.bystanders) or not _found_all_ready(snapshot)
+    once = configuration.taint_mode and profile.queue_mode == "ADD"
+    return once and any(map(_may_have_lost_its_taint, snapshot.nodes))
+
+
+def _may_have_lost_its_taint(node: Node) -> bool:
+    ready = node.ready_status
+    return ready not in (TRUE, None) and not any(map(is_lifecycle_no_execute, node.taints))
+
+
 def may_hold_orphaned_entries(
     snapshot: ClusterSnapshot, scenario: Scenario, configuration: ControllerConfiguration
 ) -> bool:
@@ -79,8 +103,13 @@ def may_hold_orphaned_entries(
         return False
     if any(event.node is not None for event in scenario.events):
         return True
+    return not _found_all_ready(snapshot)
+
+
+def _found_all_ready(snapshot: ClusterSnapshot) -> bool:
+    """Whether every node is ready since before the present process began."""
     leader_ns = snapshot.control_plane.leader_acquire_time_ns
-    return leader_ns is None or any(not _was_ready(node, leader_ns) for node in snapshot.nodes)
+    return leader_ns is not None and all(_was_ready(node, leader_ns) for node in snapshot.nodes)
 
 
 def _was_ready(node: Node, at_ns: int) -> bool:

@@ -223,6 +223,16 @@ class ZoneLine:
             elif each.told in _MADE_ANEW:
                 qps = rate_qps
 
+    def rate_at_start_qps(self, rate_qps: float) -> float:
+        """Of the limiter whose token may have been used just before the start; a new one has ``rate_qps``."""
+        qps = rate_qps
+        for each in self.told:
+            if each.told is Told.SPENT:
+                break
+            if each.told is Told.SWAP:
+                qps = each.qps
+        return qps
+
     @cached_property
     def _written_since_ns(self) -> int:
         """From when on ticks write what is told: what is told at 0 was so before the start, unless a process begins then."""

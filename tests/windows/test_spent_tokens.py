@@ -5,8 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
+from msgspec.structs import replace
 
-from builders import make_event, make_lease, make_node, make_pod, make_scenario, make_snapshot
+from builders import (
+    UNREACHABLE,
+    default_tolerations,
+    epoch_ns,
+    make_event,
+    make_lease,
+    make_node,
+    make_pod,
+    make_scenario,
+    make_snapshot,
+    make_taint,
+)
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.objects import Lease, Node, Pod
 from kubectl_evictplan.prediction.document import CERTAIN, Eviction
@@ -70,3 +82,68 @@ def test_leases_of_nodes_that_are_left_out_of_a_prediction_are_no_such_hint() ->
     others = [make_node(f"other-{number}") for number in range(3)]
     assert window(deleted(beside=others)) == WITH_TOKEN
     assert window(deleted(beside=others, leases=(make_lease("gone", -60),))) == PERHAPS_WITHOUT
+
+
+def mid_outage(
+    flags: dict[str, str], *, release: str = "1.33.4", waiting: str = "n2", down: int = 3
+) -> list[Eviction]:
+    """Pods of a node that waits in line at the start, beside others that are down and tainted since 5 s."""
+    taint = make_taint(f"{UNREACHABLE}:NoExecute", added=-5)
+    nodes = [
+        make_node(
+            f"n{number}",
+            ready="Unknown" if number < down else "True",
+            transition=-20,
+            taints=[taint] if number < down and f"n{number}" != waiting else [],
+        )
+        for number in range(5)
+    ]
+    leases = [make_lease(f"n{number}", -70) for number in range(down)]
+    snapshot = make_snapshot(nodes, [make_pod("p", waiting)], leases=leases)
+    configuration = resolve_configuration(
+        ControllerSettings(release, flags=flags), snapshot.control_plane
+    )
+    return list(predict(snapshot, make_scenario([], horizon=300), configuration).evictions)
+
+
+def test_a_token_comes_at_the_rate_that_the_zone_has_at_the_start() -> None:
+    # Three of five are not ready: partially disrupted, one token in 50 s. The last one was spent at any time before.
+    flags = {"secondary-node-eviction-rate": "0.02", "large-cluster-size-threshold": "2"}
+    (eviction,) = mid_outage(flags)
+    (only,) = eviction.windows
+    assert (only.earliest_seconds, only.latest_seconds) == (0.0, pytest.approx(50.2, abs=0.2))
+
+
+def test_a_limiter_of_rate_1_may_stay_stopped_since_before_the_start() -> None:
+    assert [each.certainty for each in mid_outage({}, down=1, waiting="n0")] == [CERTAIN]
+    stopped = mid_outage({"node-eviction-rate": "1"}, down=1, waiting="n0")
+    assert [each.certainty for each in stopped] == ["possible"]
+
+
+def test_who_is_queued_once_per_outage_may_have_lost_its_taint_before_the_start() -> None:
+    once = mid_outage({}, release="1.18.6", down=1, waiting="n0")
+    assert [each.certainty for each in once] == ["possible"]
+
+
+def running(**pod: float) -> tuple[float, float]:
+    """When a pod goes whose node is unreachable since 10 s, and perhaps was not ready before."""
+    taint = make_taint(f"{UNREACHABLE}:NoExecute", added=-10)
+    nodes = [make_node("n0", ready="Unknown", transition=-15, taints=[taint]), make_node("n1")]
+    found = make_pod("p", "n0", tolerations=default_tolerations(60), **pod)
+    snapshot = make_snapshot(nodes, [found], leases=[make_lease("n0", -60)])
+    leader = replace(snapshot.control_plane, leader_acquire_time_ns=epoch_ns(-1000))
+    snapshot = replace(snapshot, control_plane=leader)
+    configuration = resolve_configuration(ControllerSettings("1.33.4"), snapshot.control_plane)
+    (eviction,) = predict(snapshot, make_scenario([], horizon=300), configuration).evictions
+    assert eviction.certainty == CERTAIN
+    assert eviction.offset_seconds == 50
+    return window(eviction)
+
+
+def test_a_countdown_may_have_begun_for_a_taint_that_is_gone() -> None:
+    # Whoever was not ready first, and is unreachable now, has its countdowns from then on.
+    assert running() == (0.0, 52.0)
+
+
+def test_a_countdown_is_no_older_than_its_pod() -> None:
+    assert running(created=-14) == (46.0, 52.0)
