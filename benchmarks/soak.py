@@ -24,6 +24,7 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 import drawn_drains
+from begun_worlds import BegunWorld
 from contradictions import contradictions, node_contradictions, zone_contradictions
 from drain_worlds import READY, DrainedWorld
 from msgspec.structs import replace
@@ -64,14 +65,15 @@ def judge(seed: int, realities: int) -> Verdict:
     """Draw the world of a seed and hold its prediction against realities of it."""
     since = time.process_time()
     kind, world = draw_soak_world(seed)
-    release = world.configuration.profile.version
+    plain = world.world if isinstance(world, BegunWorld) else world
+    release = plain.configuration.profile.version
     certain = possible = 0
     try:
         if isinstance(world, DrainedWorld):
             prediction = predict(*world, assume_ready=READY)
             found = list(_drain_contradictions(world, prediction, seed, realities))
         else:
-            prediction = predict(world.snapshot, world.scenario, world.configuration)
+            prediction = predict(plain.snapshot, plain.scenario, plain.configuration)
             found = list(_contradictions(world, prediction, seed, realities))
         certain = sum(each.certainty == "certain" for each in prediction.evictions)
         possible = len(prediction.evictions) - certain
@@ -82,15 +84,19 @@ def judge(seed: int, realities: int) -> Verdict:
 
 
 def _contradictions(
-    world: World, prediction: Prediction, seed: int, realities: int
+    world: World | BegunWorld, prediction: Prediction, seed: int, realities: int
 ) -> Iterator[str]:
-    horizon_ns = world.scenario.horizon_ns
+    plain = world.world if isinstance(world, BegunWorld) else world
+    horizon_ns = plain.scenario.horizon_ns
     assert horizon_ns is not None
-    wide = WideWorld(world)
+    wide = WideWorld(plain)
     for number in range(realities):
         rng = random.Random(f"reality {seed} {number}")
         # The others have one value of each kind, as a prediction's runs have: they reach corners more often.
-        reality = draw_reality(world, rng, timing_near_critical, free=number % 4 > 0)
+        if isinstance(world, BegunWorld):
+            reality = world.reality(rng)
+        else:
+            reality = draw_reality(world, rng, timing_near_critical, free=number % 4 > 0)
         yield from (
             f"reality {number}: {wrong}"
             for wrong in (

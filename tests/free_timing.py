@@ -78,6 +78,11 @@ class FreeTiming(Timing, frozen=True, dict=True):
         """Asked once by each process."""
         return self._rng.choice((0, GC_COST_MAX_NS, self._rng.randrange(GC_COST_MAX_NS)))
 
+    def draw_anew(self, seed: str) -> None:
+        """From now on another chance decides."""
+        self._rng.seed(seed)
+        self.__dict__.pop("_share", None)
+
     def _fraction(self) -> float:
         return self._rng.choice((0.0, 1.0, self._rng.random()))
 
@@ -93,12 +98,16 @@ class FreeTiming(Timing, frozen=True, dict=True):
         return LoopGrid.of_course(tuple(steps), unbounded=warm)
 
 
-class _Walks:
+class Walks:
     """In which order each tick walks the nodes."""
 
     def __init__(self, seed: str) -> None:
         self._rng = random.Random(seed)
         self._places: dict[tuple[int, str], str] = {}
+
+    def draw_anew(self, seed: str) -> None:
+        """From now on another chance decides; ticks that have been are as they were."""
+        self._rng.seed(seed)
 
     def place(self, at_ns: int, name: str) -> str:
         """Of a node in the tick of that instant, as text: the smaller the earlier."""
@@ -109,9 +118,9 @@ class _Walks:
 
 
 @contextmanager
-def every_tick_walks_anew(seed: str) -> Iterator[None]:
+def every_tick_walks_anew(walks: Walks) -> Iterator[None]:
     """Nodes that one tick puts in line stand there in an order of that tick alone."""
-    walks, head = _Walks(seed), RateLimitedTimedQueue.head
+    head = RateLimitedTimedQueue.head
 
     class WalkedQueue(TimedQueue):
         """Entries of one instant come in the order in which that tick walks; each name begins with its place."""
@@ -133,7 +142,9 @@ def every_tick_walks_anew(seed: str) -> Iterator[None]:
 
     def walked(queue: RateLimitedTimedQueue, latest_tick_ns: int) -> tuple[int, str] | None:
         # Refreshed entries stand in line as the latest tick put them there.
-        names = sorted(queue._refreshed, key=lambda name: walks.place(latest_tick_ns, name))
+        # By name first: places are drawn in the order in which they are asked for.
+        names = sorted(queue._refreshed)
+        names.sort(key=lambda name: walks.place(latest_tick_ns, name))
         queue._refreshed_names = names[:1]
         return head(queue, latest_tick_ns)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise, repeat
 
-from free_timing import FreeTiming, every_tick_walks_anew
+from free_timing import FreeTiming, Walks, every_tick_walks_anew
 from msgspec.structs import replace
 
 from builders import (
@@ -269,7 +269,7 @@ def draw_reality(
     anew: AbstractContextManager[None] = nullcontext()
     if free:
         timing = FreeTiming.of(timing, f"timing {rng.random()}")
-        anew = every_tick_walks_anew(f"walks {rng.random()}")
+        anew = every_tick_walks_anew(Walks(f"walks {rng.random()}"))
     with anew:
         timeline = simulate(
             rename_snapshot(world.snapshot, renamed),
@@ -319,13 +319,13 @@ def drifting(world: World, scenario: Scenario, timing: Timing, rng: random.Rando
     until_ns = scenario.end_ns + 2 * period_ns
     drift = random.Random(rng.random())
     begins_ns = [event.at_ns for event in scenario.events if event.manager_up]
-    courses = [_course(drift, at_ns, until_ns, period_ns) for at_ns in begins_ns]
+    courses = [course_of(drift, at_ns, until_ns, period_ns) for at_ns in begins_ns]
     if not starts_without_controller(scenario):
-        courses.insert(0, _course(drift, timing.monitor_phase_ns, until_ns, period_ns, before=70))
+        courses.insert(0, course_of(drift, timing.monitor_phase_ns, until_ns, period_ns, before=70))
     return replace(timing, monitor_courses=tuple(courses))
 
 
-def _course(
+def course_of(
     rng: random.Random, first_ns: int, until_ns: int, period_ns: int, before: int = 0
 ) -> Course:
     """Ticks from ``first_ns`` on, and some ``before``: quick ones and slow ones for a while each, or any."""

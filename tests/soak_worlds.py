@@ -10,9 +10,11 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from math import floor
 from typing import NamedTuple
 
+from begun_worlds import BegunWorld, begun
 from drain_worlds import DrainedWorld, draw_drained_world
 from drawn_drains import draw_bounded_world
 from msgspec.structs import replace
@@ -137,18 +139,26 @@ CLASSES[GONE_AND_BACK] = WorldClass(
     tainted=0.3,
     leaving=0.3,
 )
-KINDS = (*_KINDS_AT_FIRST, JUST_BACK, GONE_AND_BACK)
+# Clusters to which all that has happened before somebody looks (``begun_worlds``); tests name seeds of before this class was there.
+BEGUN = "begun"
+_BEGUN_SINCE = 220_000_000
+CLASSES[BEGUN] = WorldClass(
+    (*_SILENCE, *_FLAPPING, *_FLAPPING, *_BY_HAND, "node-delete", "restart")
+)
+KINDS = (*_KINDS_AT_FIRST, JUST_BACK, GONE_AND_BACK, BEGUN)
 
 
 class SoakWorld(NamedTuple):
     """One world with the class it was drawn from; drains have realities of their own."""
 
     kind: str
-    world: World | DrainedWorld
+    world: World | DrainedWorld | BegunWorld
 
 
 def kind_of(seed: int) -> str:
     """The class of the world of a seed."""
+    if seed >= _BEGUN_SINCE and random.Random(f"begun {seed}").random() < 1 / 8:
+        return BEGUN
     if random.Random(f"just back {seed}").random() < 1 / 16:
         return JUST_BACK
     if random.Random(f"gone and back {seed}").random() < 1 / 16:
@@ -163,6 +173,9 @@ def draw_soak_world(seed: int) -> SoakWorld:
         return SoakWorld(kind, draw_drained_world(rng))
     if kind == "bounded-drains":
         return SoakWorld(kind, draw_bounded_world(rng.randrange(2**32), rng))
+    if kind == BEGUN:
+        drawn = (begun(_draw(rng, CLASSES[kind], alone=False), rng) for _ in count())
+        return SoakWorld(kind, next(filter(None, drawn)))
     return SoakWorld(kind, _draw(rng, CLASSES[kind], alone=kind == "lone-node"))
 
 

@@ -6,7 +6,7 @@ import random
 
 import pytest
 from contradictions import contradictions, node_contradictions, zone_contradictions
-from free_timing import FreeTiming, every_tick_walks_anew
+from free_timing import FreeTiming, Walks, every_tick_walks_anew
 from realities import World, draw_reality, draw_world
 
 from builders import make_event, make_node, make_pod, make_scenario, make_snapshot
@@ -37,7 +37,7 @@ def world(release: str, *flags: tuple[str, str]) -> World:
 
 def tainted(which: World, seed: int) -> list[str]:
     """The nodes in the order of their taints."""
-    with every_tick_walks_anew(str(seed)):
+    with every_tick_walks_anew(Walks(str(seed))):
         timing = FreeTiming.of(Timing(), str(seed))
         entries = simulate(which.snapshot, which.scenario, which.configuration, timing).entries
     found = [

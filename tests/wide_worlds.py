@@ -57,6 +57,8 @@ class WideWorld:
         """What controllers change of nodes and zones, and the bounds exclude."""
         for entry in reality.entries:
             if isinstance(entry, ZoneStateChanged):
+                if entry.zone not in self._zones:
+                    continue  # its last node went before the start
                 spans = self._changes.entered(self._zones[entry.zone], entry.state)
             elif isinstance(entry, AboutNode) and (change := what_changes(entry)) is not None:
                 key = NodeChangeKey(entry.node, *change)
