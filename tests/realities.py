@@ -2,8 +2,9 @@
 
 A *world* is drawn from a seed; a *reality* of it is one concrete ``simulate`` run with everything
 unknown chosen at random: the phase and the cost of both loops, when pods exit, when garbage
-collection runs, which renewal was a kubelet's last, and the order among waiting nodes (nodes are
-renamed at random, because the simulation serves them by name, and the names are mapped back).
+collection runs, which renewal was a kubelet's last, when countdowns of before the start began (``running_countdowns``),
+and the order among waiting nodes (nodes are renamed at random, because the simulation serves them by name, and the names
+are mapped back).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from itertools import pairwise, repeat
 
 from free_timing import FreeTiming, Walks, every_tick_walks_anew
 from msgspec.structs import replace
+from running_countdowns import DrawnPast
 
 from builders import (
     SECOND_NS,
@@ -270,7 +272,7 @@ def draw_reality(
     if free:
         timing = FreeTiming.of(timing, f"timing {rng.random()}")
         anew = every_tick_walks_anew(Walks(f"walks {rng.random()}"))
-    with anew:
+    with anew, DrawnPast(random.Random(f"past {rng.random()}")).applied():
         timeline = simulate(
             rename_snapshot(world.snapshot, renamed),
             rename_scenario(scenario, renamed),

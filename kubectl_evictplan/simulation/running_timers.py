@@ -2,8 +2,8 @@
 
 Timers are not visible from outside. What is known: the taints' timeAdded or the
 managedFields time (whole seconds), the pod's creation, the moment the present process became leader
-(a restart starts every timer anew); that a timer is never moved once it runs; and that the pod is still
-there, so it has not fired.
+(a restart starts every timer anew, once its process knows the cluster); that a timer is never moved once
+it runs; and that the pod is still there, so it has not fired.
 
 The taints tell when a timer ran at the latest. It may have begun before: for a taint that is gone (a node that
 was not ready and fell silent then changes not-ready for unreachable, and its countdowns go on), or for one that was put
@@ -17,6 +17,7 @@ from collections.abc import Sequence
 import msgspec
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.engine.timing import INFORMERS_FILLED_MAX_NS
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod, Taint
 from kubectl_evictplan.kube.taints import no_execute_taints
@@ -64,10 +65,14 @@ def running_timer(
         return None
     if _minimum_ns(taints, pod, configuration) is None:
         return RunningTimer(*[now_ns] * 6)
-    floor_ns = max(node.creation_timestamp_ns, pod.creation_timestamp_ns)
+    # Where the pod is older than its node, the Node was made anew: with a taint it leaves the timers alone.
+    floor_ns = pod.creation_timestamp_ns
     leader_ns = snapshot.control_plane.leader_acquire_time_ns
+    filled_ns = now_ns
     if leader_ns is not None and leader_ns <= now_ns:
         floor_ns = max(floor_ns, leader_ns)
+        # Its process looks at nothing before it knows all of the cluster.
+        filled_ns = leader_ns + INFORMERS_FILLED_MAX_NS
     seconds_ns = _seconds_ns(pod)
     added = [taint.time_added_ns or node.taints_changed_ns for taint in taints]
     known = [at_ns for at_ns in added if at_ns is not None]
@@ -81,7 +86,7 @@ def running_timer(
                 continue  # the process, the node or the pod is younger than this taint as well
             minimum_ns = _minimum_ns(present, pod, configuration)
             if minimum_ns is not None:
-                latest_ns = since_ns + _TRUNCATION_NS if leader_ns is not None else now_ns
+                latest_ns = max(since_ns + _TRUNCATION_NS, filled_ns)
                 return _window(floor_ns, (since_ns, latest_ns), (minimum_ns, *seconds_ns), now_ns)
     # The order in which the taints came is not known: any of the finite ones may have started it.
     minima = [
