@@ -26,9 +26,9 @@ from kubectl_evictplan.cluster.timeline import (
     Told,
 )
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import refill_ns
 from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, TRUE
 from kubectl_evictplan.engine.timing import Timing
-from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot
 from kubectl_evictplan.kube.taints import (
     LIFECYCLE_NO_EXECUTE_KEYS,
@@ -431,7 +431,7 @@ def _waits_of(
     if token.may_lack:
         rate_qps = configuration.node_eviction_rate_qps
         rates_qps = (rate_qps, *(line.rate_at_start_qps(rate_qps) for _, line in lines))
-        base_ns += max(map(_refill_ns, rates_qps))
+        base_ns += max(map(refill_ns, rates_qps))
     spread = Spread(base_ns, PASS_LAG_MAX_NS, gap_between_outcomes_ns(configuration), end_ns)
     return wait_windows(replayed, spread, piece.left_out_ns, services, known)
 
@@ -451,11 +451,6 @@ def _rules(run: NodeRun, configuration: ControllerConfiguration) -> LineRules:
     )
 
 
-def _refill_ns(rate_qps: float) -> int:
-    """How long a token takes; 0 when there is never another one."""
-    return int(SECOND_NS / rate_qps) if rate_qps > 0 else 0
-
-
 def gap_between_outcomes_ns(configuration: ControllerConfiguration, *, alone: bool = False) -> int:
     """Spans closer than that are the places of one line, not outcomes of their own.
 
@@ -464,5 +459,5 @@ def gap_between_outcomes_ns(configuration: ControllerConfiguration, *, alone: bo
     period_ns = configuration.node_monitor_period_ns
     if alone:
         return period_ns // 2
-    longest_ns = max(period_ns, _refill_ns(configuration.node_eviction_rate_qps))
+    longest_ns = max(period_ns, refill_ns(configuration.node_eviction_rate_qps))
     return longest_ns + longest_ns // 5

@@ -7,6 +7,7 @@ its turn came (``RateLimitedTimedQueue.Try``), and is there again after 1 / rate
 from __future__ import annotations
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import refill_ns
 from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
 from kubectl_evictplan.kube.durations import SECOND_NS
@@ -48,7 +49,7 @@ def may_have_taken_a_token(
     if since_ns is None or rate_qps <= 0:
         return False
     in_line_until_ns = since_ns + _ROUNDING_NS + configuration.node_monitor_period_ns
-    return in_line_until_ns + int(SECOND_NS / rate_qps) > start_ns
+    return in_line_until_ns + refill_ns(rate_qps) > start_ns
 
 
 def _never_refilled(configuration: ControllerConfiguration) -> bool:

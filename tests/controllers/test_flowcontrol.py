@@ -9,6 +9,7 @@ from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import (
     NeverRateLimiter,
     TokenBucketRateLimiter,
     float32,
+    refill_ns,
 )
 
 CENTURY_NS = 100 * 365 * 86_400 * 1_000_000_000
@@ -100,3 +101,17 @@ def test_the_never_limiter_refuses_and_claims_a_rate_of_one() -> None:
 def test_quotients_are_compared_in_single_precision(count: int, size: int, reached: bool) -> None:
     assert (float32(count / size) >= float32(0.55)) is reached
     assert count / size < 0.55000001
+
+
+@pytest.mark.parametrize("qps", [0.01, 0.1, 0.3, 0.5, 1, 3])
+def test_a_bucket_has_another_token_so_long_after_the_one_before(qps: float) -> None:
+    again_ns = refill_ns(qps)
+    bucket = TokenBucketRateLimiter(qps)
+    assert bucket.try_accept(0)
+    assert not bucket.try_accept(again_ns - 1)
+    assert bucket.try_accept(again_ns)
+
+
+def test_rates_are_single_precision_so_tokens_do_not_come_at_whole_seconds() -> None:
+    assert refill_ns(0.1) == 9_999_999_850
+    assert refill_ns(0) == 0

@@ -13,6 +13,7 @@ from builders import (
     make_snapshot,
 )
 from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import refill_ns
 from kubectl_evictplan.kube.objects import ControlPlaneFlags
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.predict import predict
@@ -88,7 +89,7 @@ def test_whether_a_tick_comes_before_the_next_token_matters_where_one_may_just_b
             ControllerSettings(kubernetes_version="1.29.6", flags=flags), ControlPlaneFlags()
         ),
     )
-    assert (1_250_000_000 in instants) == matters
+    assert (refill_ns(0.8) in instants) == matters
 
 
 def test_what_such_a_tick_meets_decides_which_pods_its_taint_finds() -> None:

@@ -114,6 +114,25 @@ def test_a_token_comes_at_the_rate_that_the_zone_has_at_the_start() -> None:
     assert (only.earliest_seconds, only.latest_seconds) == (0.0, pytest.approx(50.2, abs=0.2))
 
 
+def test_a_tick_may_change_the_rate_just_before_the_first_token_is_there() -> None:
+    # n0 waits. A tick between 7.95 and 10.05 finds n1 silent, and the zone partially disrupted: from then on there is one token in
+    # 2 s. The first one that the zone has at 0.1 a second is there after 9.99999985 s.
+    taint = make_taint(f"{UNREACHABLE}:NoExecute", added=-50)
+    down = [make_node(f"n{n}", ready="Unknown", transition=-60, taints=[taint]) for n in (3, 5)]
+    nodes = [make_node("n0", ready="Unknown", transition=-12), *down]
+    nodes += [make_node(name) for name in ("n1", "n2", "n4")]
+    since = {"n0": -22, "n3": -70, "n5": -70, "n1": -2.0538, "n2": -0.3, "n4": -0.3}
+    leases = [make_lease(name, at, duration_seconds=4) for name, at in since.items()]
+    snapshot = make_snapshot(nodes, [make_pod("p", "n0"), make_pod("q", "n1")], leases=leases)
+    flags = {"node-monitor-period": "2s", "node-monitor-grace-period": "9s"}
+    flags |= {"secondary-node-eviction-rate": "0.5", "large-cluster-size-threshold": "3"}
+    settings = ControllerSettings("1.25.16", flags=flags)
+    configuration = resolve_configuration(settings, snapshot.control_plane)
+    prediction = predict(snapshot, make_scenario([], horizon=60), configuration)
+    latest = {each.pod: each.latest_seconds for each in prediction.evictions}
+    assert latest == dict.fromkeys("pq", pytest.approx(14.21, abs=0.01))
+
+
 def test_a_limiter_of_rate_1_may_stay_stopped_since_before_the_start() -> None:
     assert [each.certainty for each in mid_outage({}, down=1, waiting="n0")] == [CERTAIN]
     stopped = mid_outage({"node-eviction-rate": "1"}, down=1, waiting="n0")

@@ -72,6 +72,18 @@ class TokenBucketRateLimiter:
         return max(now_ns, now_ns + int(missing / self._limit * SECOND_NS) - 2)
 
 
+@lru_cache(maxsize=100)
+def refill_ns(qps: float) -> int:
+    """How long after its token was taken a bucket of that rate has another one, to the nanosecond; 0 where it never has."""
+    spent = TokenBucketRateLimiter(qps).just_used(0)
+    ready_ns = spent.ready_at_ns(0)
+    if ready_ns is None:
+        return 0
+    while not spent.try_accept(ready_ns):
+        ready_ns += 1
+    return ready_ns
+
+
 class NeverRateLimiter:
     """Refuses always, and claims a rate of 1 (upstream's fake), which ``SwapLimiter(1)`` believes."""
 

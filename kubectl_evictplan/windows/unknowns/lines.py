@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import refill_ns
 from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import STALE_LISTER_NS
 from kubectl_evictplan.kube.durations import MICROSECOND_NS, MILLISECOND_NS, SECOND_NS
 from kubectl_evictplan.windows.unknowns.unknown import Unknown, settled
@@ -23,7 +24,7 @@ PASS_LAG_MAX_NS = 105 * MILLISECOND_NS
 
 def token_max_ns(rate_qps: float) -> int:
     """How long after the one before it a token is spent at the latest, where somebody waits."""
-    return int(SECOND_NS / rate_qps) + MICROSECOND_NS + PASS_LAG_MAX_NS
+    return refill_ns(rate_qps) + MICROSECOND_NS + PASS_LAG_MAX_NS
 
 
 def wasted_tokens_max(rate_qps: float) -> int:

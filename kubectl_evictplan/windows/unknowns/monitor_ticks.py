@@ -22,6 +22,7 @@ from kubectl_evictplan.cluster.kubelets import (
     observed_at_ns,
 )
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import refill_ns
 from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, TRUE
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
 from kubectl_evictplan.kube.durations import SECOND_NS
@@ -362,7 +363,7 @@ def _moments_at_start(
         }
         for rate_qps in sorted(rates_qps):
             if rate_qps > 0:
-                yield Moment(int(SECOND_NS / rate_qps), MomentKind.REFILL, "")
+                yield Moment(refill_ns(rate_qps), MomentKind.REFILL, "")
 
 
 def _moments_of_a_young_process(
