@@ -97,8 +97,7 @@ class TickMeetings:
         given, names = (self._snapshot, scenario), set[str]()
         exchanged = exchanged_by_ticks(*given) if self.configuration.taint_mode else set[str]()
         if self._all_may_be_down(scenario):
-            touched = (event.touched_nodes for event in scenario.events)
-            names = {node.name for node in self._snapshot.nodes}.union(*touched)
+            names = self._queued_at_once(scenario)
         if names or exchanged:
             from kubectl_evictplan.windows.unknowns import begin_instants  # rarely needed
 
@@ -109,8 +108,7 @@ class TickMeetings:
     def _all_may_be_down(self, scenario: Scenario) -> bool:
         """Whether a tick may take out of line at its end whom it put there: then only a pass inside that tick taints them."""
         snapshot = self._snapshot
-        queues_at_once = self.configuration.profile.taint_on_current_condition
-        if snapshot.bystanders or not (queues_at_once and self.configuration.taint_mode):
+        if snapshot.bystanders:
             return False
         touched = {name for event in scenario.events for name in event.touched_nodes}
         touched.update(self.renewing_too_slowly(scenario))
@@ -123,6 +121,14 @@ class TickMeetings:
             and is_up_at_start(node, snapshot.leases.get(node.name), seen_ns)
             for node in snapshot.nodes
         )
+
+    def _queued_at_once(self, scenario: Scenario) -> set[str]:
+        """Nodes that a tick may put in line which finds all of them down; where taints are put on, up to 1.33, only those that say themselves that they are not ready."""
+        configuration = self.configuration
+        if configuration.taint_mode and not configuration.profile.taint_on_current_condition:
+            return exchanged_by_ticks(self._snapshot, scenario)
+        touched = (event.touched_nodes for event in scenario.events)
+        return {node.name for node in self._snapshot.nodes}.union(*touched)
 
     def instants(self, scenario: Scenario) -> list[int]:
         """Offsets at which it matters on which side of them a tick comes."""
