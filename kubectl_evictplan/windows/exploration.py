@@ -143,6 +143,10 @@ def _explored(
         period_ns = configuration.node_monitor_period_ns
         ticks = configuration.node_monitor_grace_period_ns // period_ns + 2
         join_samples(result, period_ns, horizon_ns, ticks * monitor_cost_max_ns(snapshot))
+    if any(pod.deletion_timestamp_ns is not None for pod in snapshot.pods):
+        from kubectl_evictplan.windows.deleted_again import bound_deleted_again  # rarely needed
+
+        bound_deleted_again(result, snapshot, scenario, configuration, horizon_ns)
     for table in (result.nodes, result.zones, result.cancels):
         table.drop_after(horizon_ns)
     return result

@@ -1,0 +1,80 @@
+"""Pods that terminate at the start on a tainted node: whether they are deleted once more is never certain (rule 22)."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders import (
+    UNREACHABLE,
+    make_event,
+    make_node,
+    make_pod,
+    make_scenario,
+    make_snapshot,
+    make_taint,
+    tolerates,
+)
+from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.kube.objects import ControlPlaneFlags, Node, Pod, Toleration
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
+
+HORIZON = 120
+TAINTED = make_node("n0", taints=["A:NoExecute", "B:NoExecute"])
+
+
+def told(
+    node: Node, pod: Pod, *events: ScenarioEvent, release: str = "1.29.6"
+) -> list[tuple[str, float, float]]:
+    """What is told of deletions of the pod: how certain, from when, to when."""
+    snapshot = make_snapshot([node, "n1"], [pod])
+    configuration = resolve_configuration(ControllerSettings(release), ControlPlaneFlags())
+    scenario = make_scenario(list(events), horizon=HORIZON)
+    return [
+        (each.certainty, window.earliest_seconds, window.latest_seconds)
+        for each in predict(snapshot, scenario, configuration).evictions
+        for window in each.windows
+    ]
+
+
+def going(*tolerations: Toleration) -> Pod:
+    """Deleted before the start, and something holds its object."""
+    return make_pod("p", "n0", tolerations=list(tolerations), deleted=-40, finalizers=["held"])
+
+
+@pytest.mark.parametrize("release", ["1.29.6", "1.33.4"])
+def test_a_pod_that_terminates_is_perhaps_deleted_again_when_a_taint_of_its_node_changes(
+    release: str,
+) -> None:
+    untaint = make_event(10, "untaint", ["n0"], taint="A")
+    assert told(TAINTED, going(), untaint, release=release) == [("possible", 10, 10)]
+
+
+def test_the_countdown_that_a_change_of_taints_begins_is_its_latest_end() -> None:
+    pod, taint = going(tolerates("C", 20)), make_event(10, "taint", ["n0"], taint="C:NoExecute")
+    assert told(TAINTED, pod, taint)[-1] == ("possible", 10, 30)
+
+
+def test_nothing_deletes_it_again_where_nothing_changes() -> None:
+    assert told(TAINTED, going(), make_event(10, "kubelet-stop", ["n1"])) == []
+
+
+def test_a_countdown_may_run_that_began_before_a_person_deleted_the_pod() -> None:
+    node = make_node("n0", taints=[make_taint("A:NoExecute", added=-50)])
+    [(certainty, earliest, latest)] = told(node, going(tolerates("A", 60)))
+    assert (certainty, latest) == ("possible", 60)
+    assert earliest <= 10
+
+
+def test_a_taint_is_perhaps_written_once_more_while_its_node_may_be_in_line() -> None:
+    """What stands in the lines of 1.20.4 nobody can see; of other releases only what is young."""
+    for release, added, rows in (("1.20.4", -100, 1), ("1.29.6", -100, 0), ("1.29.6", -5, 1)):
+        taint = make_taint(f"{UNREACHABLE}:NoExecute", added=added)
+        node = make_node("n0", taints=[taint], ready="Unknown", transition=-110)
+        assert len(told(node, going(), release=release)) == rows, (release, added)
+
+
+def test_whom_its_kubelet_ends_is_deleted_again_only_before_that() -> None:
+    pod = make_pod("p", "n0", deleted=-7, grace_seconds=30)
+    for at, rows in ((22, [("possible", 22, 22)]), (24, [])):
+        assert told(TAINTED, pod, make_event(at, "untaint", ["n0"], taint="A")) == rows
