@@ -180,7 +180,7 @@ def _as_seen(past: _Past, rng: random.Random) -> BegunWorld | None:
     if begun_ns:
         began_ns = past.world.scenario.start_ns + begun_ns[-1]
         control_plane = replace(control_plane, leader_acquire_time_ns=began_ns)
-    if rng.random() < 0.4:
+    if rng.random() < 0.4 and not _is_young(past, begun_ns):
         control_plane = replace(control_plane, leader_acquire_time_ns=None)
     snapshot = replace(snapshot, control_plane=control_plane)
     stops = list(_stops(snapshot, start_ns, up))
@@ -197,6 +197,18 @@ def _as_seen(past: _Past, rng: random.Random) -> BegunWorld | None:
         return None
     configuration = replace(past.world.configuration, monitor_phase_ns=None)
     return BegunWorld(World(snapshot, scenario, configuration), past)
+
+
+def _is_young(past: _Past, begun_ns: Sequence[int]) -> bool:
+    """Whether the process began less than a grace period ago: nothing is promised where its Lease does not tell that."""
+    configuration = past.world.configuration
+    grace_ns = max(
+        configuration.node_monitor_grace_period_ns,
+        configuration.node_startup_grace_period_ns,
+        0 if configuration.taint_mode else configuration.pod_eviction_timeout_ns,
+    )
+    ticks_ns = 2 * configuration.node_monitor_period_ns
+    return any(past.cut_ns - at_ns < grace_ns + ticks_ns for at_ns in begun_ns)
 
 
 def _nodes_and_pods(cluster: SimulatedCluster) -> ClusterSnapshot:

@@ -30,6 +30,8 @@ class Timing(msgspec.Struct, frozen=True):
     logic.
     ``stale_lister``: from 1.34 on, that pass still sees Ready=True and wastes its token.
     ``zones_backwards``: ``handleDisruption`` walks the zones from the last to the first.
+    ``zone_states``: the states of some zones (key, state) as the newest tick before a warm start left them; the others are as the
+    snapshot shows them.
     ``initial_token``: whether a zone with waiting nodes has a token at a warm start.
     ``pod_gc_phase_ns``: from the start to the first pod garbage collection loop.
     ``pod_gc_cost_ns``: added to every period of that loop.
@@ -53,6 +55,7 @@ class Timing(msgspec.Struct, frozen=True):
     mid_tick_pass: bool = False
     stale_lister: bool = False
     zones_backwards: bool = False
+    zone_states: tuple[tuple[str, str], ...] = ()
     initial_token: bool = True
     pod_gc_phase_ns: int = 0
     pod_gc_cost_ns: int = 0

@@ -218,7 +218,7 @@ def zone_reports(
         if entry.zone not in states:
             continue
         if isinstance(entry, timeline.ZoneStateAtStart):
-            when = _when(True, entry, None)
+            when = _when(entry.zone not in exploration.unsure_at_start, entry, None)
         else:
             key = ZoneStateKey(entry.zone, entry.state)
             window = windows.pop((key, counts[key]), None)

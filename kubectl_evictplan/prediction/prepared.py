@@ -24,7 +24,7 @@ from kubectl_evictplan.prediction.workloads import OwnerNames, WorkloadIndex
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
 from kubectl_evictplan.windows.monitor_phase import with_visible_phase
-from kubectl_evictplan.windows.spent_tokens import may_have_taken_a_token
+from kubectl_evictplan.windows.spent_tokens import changed_lately_ns, may_have_taken_a_token
 from kubectl_evictplan.windows.unknowns.last_heartbeats import longest_renewal_ns
 
 # Pods of so few nodes are looked up.
@@ -199,6 +199,7 @@ class PreparedCluster:
             steady = steady and is_up_at_start(node, lease, seen_ns)
             slow = longest_renewal_ns(lease) > self._given.node_monitor_grace_period_ns
             back = may_have_taken_a_token(node, self.start_ns, self._given)
+            back = back or changed_lately_ns(node, self.start_ns, self._given) is not None
             if not steady or slow or back or no_execute_taints(node.taints):
                 moving.add(node.name)
         return frozenset(moving)

@@ -109,6 +109,8 @@ def _explored(
     result = Exploration()
     result.may_stand_still = may_stand_still(snapshot, scenario, configuration)
     result.runs = 2 * len(plan)
+    unsure = {zone for piece in plan for zone, _ in piece.zone_states}
+    result.unsure_at_start.update(map(zone_display_name, unsure))
     result.padding_ns = max(piece.left_out_ns for piece in plan)
     starts_ns = tuple(event.at_ns for event in scenario.events if event.manager_up)
     runner = NodeRunner(snapshot, configuration, alike)

@@ -257,6 +257,7 @@ class NodeRunner:
             monitor_cost_ns=grid.cost_ns,
             monitor_courses=grid.courses,
             zones_backwards=piece.zones_backwards,
+            zone_states=piece.zone_states,
             serves_queues=False,
             mid_tick_pass=True,
             initial_token=False,

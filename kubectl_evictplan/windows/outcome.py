@@ -202,6 +202,8 @@ class Exploration:
         self.zones: WindowTable[ZoneStateKey] = WindowTable()
         # An entry of some run for every state that a zone can get into.
         self.zone_samples: dict[ZoneStateKey, ZoneStateChanged] = {}
+        # Zones, as they are told, that may be in another state at the start than the snapshot shows, until the first tick.
+        self.unsure_at_start: set[str] = set()
         self.runs = 0
         # Runs with drains in them: they say nothing of nodes.
         self.drain_runs = 0

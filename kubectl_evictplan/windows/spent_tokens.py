@@ -6,15 +6,31 @@ its turn came (``RateLimitedTimedQueue.Try``), and is there again after 1 / rate
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from itertools import islice, product
+
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import refill_ns
-from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
-from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
+from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE, UNKNOWN
+from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneCount, ZoneMembership
+from kubectl_evictplan.controllers.node_lifecycle.zone_states import (
+    FULL,
+    NORMAL,
+    PARTIAL,
+    compute_zone_state,
+)
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import READY, ClusterSnapshot, Node
 from kubectl_evictplan.kube.taints import is_lifecycle_no_execute
 from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.windows.spans import NEVER_NS
 
+# A zone by its key, and its state.
+ZoneStatesTold = tuple[tuple[str, str], ...]
+
+# From the best to the worst.
+_STATES = (NORMAL, PARTIAL, FULL)
 # A node stays in line until the next tick finds it ready; conditions have whole seconds.
 _ROUNDING_NS = SECOND_NS
 
@@ -118,3 +134,90 @@ def _was_ready(node: Node, at_ns: int) -> bool:
     if ready is None or ready.status != TRUE or ready.last_transition_time_ns is None:
         return False
     return ready.last_transition_time_ns < at_ns
+
+
+def changed_lately_ns(
+    node: Node, start_ns: int, configuration: ControllerConfiguration
+) -> int | None:
+    """The offset until which the node surely came to be, or got its Ready condition, where no tick may have seen that before the start."""
+    ready = node.condition(READY)
+    posted = ready is not None and ready.status != UNKNOWN  # that a tick writes, and counts it
+    newest_ns = node.creation_timestamp_ns
+    if ready is not None and posted:
+        newest_ns = max(newest_ns, ready.last_transition_time_ns or 0)
+    # What ticks cost is less than a second.
+    since_ns = start_ns - configuration.node_monitor_period_ns - SECOND_NS - _ROUNDING_NS
+    return min(newest_ns + _ROUNDING_NS - start_ns, 0) if since_ns < newest_ns else None
+
+
+class StatesBefore:
+    """The states of zones that the newest tick before the start may have left, where others than those of the snapshot.
+
+    It had not seen what changed after it. A node that is gone by then may have counted in any zone.
+    """
+
+    def __init__(
+        self, snapshot: ClusterSnapshot, start_ns: int, configuration: ControllerConfiguration
+    ) -> None:
+        self._threshold = configuration.unhealthy_zone_threshold
+        # How many nodes that no tick may have missed yet.
+        self.gone = len(_names_of_gone_nodes(snapshot))
+        # Until when each node changed, where that is not sure to be seen.
+        self.changed: dict[str, int] = {}
+        for node in snapshot.nodes:
+            at_ns = changed_lately_ns(node, start_ns, configuration)
+            if at_ns is not None:
+                self.changed[node.name] = at_ns
+        # By zone: of each node that counts whether it is ready, and until when it changed.
+        self._nodes: dict[str, list[tuple[bool, int]]] = {}
+        self._bystanders = snapshot.bystanders
+        if self.changed or self.gone:
+            zones = ZoneMembership(configuration)
+            for node in snapshot.nodes:
+                if not zones.is_excluded(node):
+                    at_ns = self.changed.get(node.name, -NEVER_NS)
+                    counted = self._nodes.setdefault(zones.zone_key(node), [])
+                    counted.append((node.ready_status == TRUE, at_ns))
+        # Zones of which the state is not sure, sorted.
+        self.zones = sorted(
+            zone for zone in self._nodes if len(self._possible(zone, -NEVER_NS)) > 1
+        )
+
+    @property
+    def instants(self) -> set[int]:
+        """Offsets at which it matters on which side of them the newest tick before the start comes."""
+        nodes = (node for zone in self.zones for node in self._nodes[zone])
+        return {at_ns for _, at_ns in nodes if at_ns > -NEVER_NS}
+
+    def told(self, tick_ns: int, most: int) -> tuple[list[ZoneStatesTold], bool]:
+        """All that a tick at that offset may have left, that of the snapshot apart; at most so many, and whether these are all."""
+        now = tuple(self._now(zone) for zone in self.zones)
+        several = product(*(self._possible(zone, tick_ns) for zone in self.zones))
+        found = [states for states in islice(several, most + 2) if states != now]
+        told = [tuple(zip(self.zones, states, strict=True)) for states in found[:most]]
+        return told, len(found) <= most
+
+    def _possible(self, zone: str, tick_ns: int) -> Sequence[str]:
+        """States of the zone after a tick at that offset."""
+        seen = Counter(ready for ready, at_ns in self._nodes[zone] if at_ns <= tick_ns)
+        unseen = sum(at_ns > tick_ns for _, at_ns in self._nodes[zone]) + self.gone
+        if not unseen:
+            return (self._now(zone),)
+        ready, down = seen[True] + self._bystanders.get(zone, 0), seen[False]
+        ends = self._state(ready + unseen, down), self._state(ready, down + unseen)
+        best, worst = map(_STATES.index, ends)
+        return _STATES[best : worst + 1]
+
+    def _now(self, zone: str) -> str:
+        every = Counter(ready for ready, _ in self._nodes[zone])
+        return self._state(every[True] + self._bystanders.get(zone, 0), every[False])
+
+    def _state(self, ready: int, down: int) -> str:
+        return compute_zone_state(ZoneCount(ready, down), self._threshold)
+
+
+def _names_of_gone_nodes(snapshot: ClusterSnapshot) -> set[str]:
+    """Nodes of which only pods or Leases are left."""
+    names = {node.name for node in snapshot.nodes}
+    left = snapshot.leases.keys() | {pod.node_name for pod in snapshot.pods if pod.node_name}
+    return left - names

@@ -27,6 +27,7 @@ from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.node_courses import NodeCourse, NodeCourses, Stretch
 from kubectl_evictplan.windows.spans import NEVER_NS, Span
+from kubectl_evictplan.windows.spent_tokens import StatesBefore
 from kubectl_evictplan.windows.unknowns.monitor_ticks import monitor_cost_max_ns
 
 # Longer scenarios have their last segments looked at only.
@@ -76,6 +77,9 @@ class ZoneRates:
         self._membership = ZoneMembership(configuration)
         self.zones_of: dict[str, set[str]] = {}
         self._known: dict[Span, dict[str, States]] = {}
+        # Until its first tick a process that runs at the start may hold other states than those of the snapshot.
+        self._before = StatesBefore(snapshot, scenario.start_ns, configuration)
+        self._seen_by_ns = step_max_ns if self._before.zones else 0
         self.members = self._members()
         # From when on all zones may be down, and until when the last such time may be over; None where they never are.
         all_down = self._find_all_down()
@@ -125,7 +129,7 @@ class ZoneRates:
             for first_ns, latest_ns in ends
             if any(low_ns < latest_ns and first_ns <= high_ns for low_ns, high_ns in down)
         )
-        return down[0][0], max(over, default=0)
+        return down[0][0], max((self._seen_by_ns, *over))
 
     def _is_never_down(self, zone: str) -> bool:
         """Whether a node counts there that is always Ready."""
@@ -134,7 +138,7 @@ class ZoneRates:
         return any(
             member.counts and not any(member.course.not_ready())
             for member in self.members.get(zone, ())
-            if len(member.course.stretches) == 1
+            if len(member.course.stretches) == 1 and member.course.name not in self._before.changed
         )
 
     def _may_all_be_down(self, segment: Span) -> bool:
@@ -203,7 +207,7 @@ class ZoneRates:
         )
 
     def _elementary(self) -> Iterator[Span]:
-        instants = {0, NEVER_NS}
+        instants = {0, self._seen_by_ns, NEVER_NS}
         for life in self.courses.lives:
             instants.update((*life.begins, life.ends_ns))
         for members in self.members.values():
@@ -280,10 +284,15 @@ class ZoneRates:
     def _states_in(self, zone: str, segment: Span) -> States:
         ready = [self._snapshot.bystanders.get(zone, 0)] * 2
         down = [0, 0]
+        if segment[0] < self._seen_by_ns:
+            ready[1] += self._before.gone
+            down[1] += self._before.gone
         for member in self.members.get(zone, ()):
             if not member.counts:
                 continue
             up, not_up, gone = can_be(member.course, segment)
+            if segment[0] < self._seen_by_ns and member.course.name in self._before.changed:
+                up = not_up = True
             gone = gone or not member.stays
             ready[0] += up and not not_up and not gone
             ready[1] += up

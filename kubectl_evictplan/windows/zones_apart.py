@@ -22,6 +22,7 @@ from kubectl_evictplan.kube.topology import zone_display_name
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.windows.outcome import Exploration, WindowTable
 from kubectl_evictplan.windows.pieces import Piece
+from kubectl_evictplan.windows.spent_tokens import StatesBefore
 from kubectl_evictplan.windows.unknowns.of_node_runs import ZoneWalk
 
 
@@ -50,6 +51,7 @@ class _ZonesApart:
         self._scenario = scenario
         self._membership = ZoneMembership(configuration)
         self._walk = ZoneWalk(snapshot, configuration)
+        self._before = StatesBefore(snapshot, scenario.start_ns, configuration)
         # A zone by its key, and the set of those that it stays together with.
         self._together: dict[str, set[str]] = {}
         self._zone_of: dict[str, str] = {}
@@ -62,6 +64,8 @@ class _ZonesApart:
             return []
         if self._walk.fewest(Piece(self._scenario)) > 1:
             return []  # a zone that vanishes in the very tick in which another one is down
+        if self._before.zones:
+            return []  # all of them may have been down just before the start
         self._place_nodes()
         touched = (self._zone_of.get(name) for event in events for name in event.touched_nodes)
         if len(set(touched)) < 2:

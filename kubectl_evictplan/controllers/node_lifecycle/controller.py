@@ -136,7 +136,7 @@ class NodeLifecycle:
             if node.ready_status != TRUE or silent or self._tainter.owns_taint(node):
                 self._health.catch_up(name, node, lambda: self._grid.before(now_ns))
                 self._attention.add(name)
-        self._zone_states.load()
+        self._zone_states.load(dict(self._timing.zone_states))
         for name, node in self._state.nodes.items():
             # In the other mode a taint that is left tells nothing of whom the line has served.
             if self._configuration.taint_mode and self._tainter.owns_taint(node):

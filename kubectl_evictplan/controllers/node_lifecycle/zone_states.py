@@ -143,14 +143,18 @@ class ZoneStates(msgspec.Struct, eq=False):
                 self._states[zone] = INITIAL
                 self._queues.create(zone)
 
-    def load(self) -> None:
-        """States and limiters as a controller that has been running for long would hold them."""
+    def load(self, told: Mapping[str, str]) -> None:
+        """States and limiters as a controller that has been running for long would hold them.
+
+        ``told``: zones that its newest tick has left in other states than they are in now.
+        """
         counts = self._zones.counts()
         threshold = self._configuration.unhealthy_zone_threshold
         for zone in self._zones.populated():
             self._queues.create(zone)
             count = counts.get(zone)
             self._states[zone] = EMPTY if count is None else compute_zone_state(count, threshold)
+            self._states[zone] = told.get(zone, self._states[zone])
         self._states = handle_disruption(counts, self._states, threshold).remaining
         every_full = all(self._states[zone] == FULL for zone in counts)
         for zone in sorted(counts):
@@ -159,7 +163,8 @@ class ZoneStates(msgspec.Struct, eq=False):
             else:
                 self._set_limiter(zone, self._states[zone], counts[zone])
             self._record(zone, counts[zone], ZoneStateAtStart)
-        self._before = dict(self._states)
+        if not told:  # else the first tick finds other states
+            self._before = dict(self._states)
 
     def handle_disruption(self) -> Transition:
         """``handleDisruption``; the nodes' part of ENTER and EXIT is the caller's."""

@@ -34,7 +34,7 @@ from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.simulate import starts_without_controller
 from kubectl_evictplan.windows.circumstances import Moment, MomentKind
 from kubectl_evictplan.windows.pieces import Grid, Piece
-from kubectl_evictplan.windows.spent_tokens import zones_without_token
+from kubectl_evictplan.windows.spent_tokens import StatesBefore, zones_without_token
 from kubectl_evictplan.windows.unknowns.last_heartbeats import longest_renewal_ns
 from kubectl_evictplan.windows.unknowns.unknown import Unknown, sequence
 
@@ -65,13 +65,16 @@ class TickMeetings:
         self._countdowns: dict[int, tuple[Scenario, dict[Moment, None]]] = {}
         # By the scenario's start.
         self._at_start: dict[int, list[Moment]] = {}
+        self._states_before: dict[int, StatesBefore] = {}
 
     def moments(self, scenario: Scenario) -> Iterable[Moment]:
         """Moments at which it matters on which side of them a tick comes."""
         start_ns = scenario.start_ns
         if start_ns not in self._at_start:
-            found = _moments_at_start(self._snapshot, start_ns, self.configuration)
-            self._at_start[start_ns] = list(found)
+            found = list(_moments_at_start(self._snapshot, start_ns, self.configuration))
+            unseen_ns = self.states_before(scenario).instants
+            found += [Moment(at_ns, MomentKind.EVENT, "") for at_ns in sorted(unseen_ns)]
+            self._at_start[start_ns] = found
         yield from _moments_of_events(scenario, self.configuration)
         yield from self._at_start[start_ns]
         yield from _moments_of_a_young_process(self._snapshot, scenario, self.configuration)
@@ -79,6 +82,14 @@ class TickMeetings:
             ends = (*self._ends_of_countdowns(scenario), *self._moments_of_fates(scenario))
             self._countdowns[id(scenario)] = scenario, dict.fromkeys(ends)
         yield from self._countdowns[id(scenario)][1]
+
+    def states_before(self, scenario: Scenario) -> StatesBefore:
+        """What the newest tick before the start may have left."""
+        start_ns = scenario.start_ns
+        if start_ns not in self._states_before:
+            given = self._snapshot, start_ns, self.configuration
+            self._states_before[start_ns] = StatesBefore(*given)
+        return self._states_before[start_ns]
 
     def _ends_of_countdowns(self, scenario: Scenario) -> Iterator[Moment]:
         """As ``countdown_ends``: nothing where no node has a taint that ticks put on and take off."""

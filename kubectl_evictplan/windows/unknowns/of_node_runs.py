@@ -1,4 +1,4 @@
-"""All unknowns of the node runs, among them in which order zones are walked: which pieces there are."""
+"""All unknowns of the node runs, among them how zones are walked, and in which states the start finds them: which pieces there are."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from functools import cached_property
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
+from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node
 from kubectl_evictplan.scenarios.actions.nodes import DeleteNode
 from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.simulation.simulate import starts_without_controller
 from kubectl_evictplan.windows.alike_nodes import AlikeNodes
-from kubectl_evictplan.windows.pieces import Piece
+from kubectl_evictplan.windows.pieces import Grid, Piece
 from kubectl_evictplan.windows.unknowns.last_heartbeats import LastHeartbeats
 from kubectl_evictplan.windows.unknowns.monitor_ticks import MonitorPhase, TickCost, TickMeetings
 from kubectl_evictplan.windows.unknowns.starts import KubeletReturns, ProcessStarts
@@ -65,6 +67,40 @@ class ZoneWalk(Unknown[Piece]):
         return len(zones | elsewhere) > 1 and zones | elsewhere != counted | elsewhere
 
 
+# States of zones at the start that are tried for one piece.
+_STATES_MAX = 8
+
+
+class StatesAtStart(Unknown[Piece]):
+    """What a kubelet posts, and nodes that come and go, count in their zones with the next tick."""
+
+    name = "states of zones at the start"
+    what = "what the last tick of the node monitor before the start had seen of nodes that changed just before it"
+
+    def __init__(self, meetings: TickMeetings) -> None:
+        self._meetings = meetings
+
+    def settle(self, part: Piece, most: int) -> Iterator[Piece]:
+        """As the snapshot shows them, and all that this tick may have left."""
+        before = self._meetings.states_before(part.scenario)
+        if not before.zones or starts_without_controller(part.scenario):
+            yield part
+            return
+        newest_ns = min(map(self._newest_tick_ns, (part.first, part.last)))
+        told, are_all = before.told(newest_ns, _STATES_MAX)
+        part = part if are_all else part.missing(self.name)
+        yield part
+        for states in told:
+            yield part._replace(zone_states=states)
+
+    def _newest_tick_ns(self, grid: Grid) -> int:
+        """When the last tick before the start comes."""
+        phase_ns, cost_ns, courses = grid
+        timing = Timing(monitor_phase_ns=phase_ns, monitor_cost_ns=cost_ns, monitor_courses=courses)
+        ticks = timing.ticks(phase_ns, self._meetings.period_ns, warm=True)
+        return ticks.newest(0)
+
+
 # Of two answers the exact one may take twice as long.
 _WORTH_BEING_EXACT = 2
 
@@ -83,7 +119,7 @@ def pieces(
     # Where ticks of a new process fall follows from its start and from what they cost.
     processes = ProcessStarts(configuration, meetings.instants, meetings.begin_instants)
     ticks = (TickCost(meetings), processes, MonitorPhase(meetings))
-    walk = ZoneWalk(snapshot, configuration)
+    walk, states = ZoneWalk(snapshot, configuration), StatesAtStart(meetings)
     most = max(runs_max // 2, 1)
     enough = most * _WORTH_BEING_EXACT
 
@@ -93,7 +129,8 @@ def pieces(
             found = TickOrders(part, meetings, heartbeats, enough // len(parts)).pieces()
             if found is None:
                 return None
-            whole += [each for piece in found for each in walk.settle(piece, enough)]
+            walked = [each for piece in found for each in walk.settle(piece, enough)]
+            whole += [each for piece in walked for each in states.settle(piece, enough)]
         return whole if len(whole) <= enough else None
 
     whole = in_cells([Piece(scenario)])
@@ -103,12 +140,12 @@ def pieces(
     if whole is not None:
         return whole
     if heartbeats.is_known(scenario):
-        return settled(Piece(scenario), (returns, *ticks, heartbeats, walk), most)
+        return settled(Piece(scenario), (returns, *ticks, heartbeats, walk, states), most)
     # Too many choices: each of a few of last heartbeats with every phase, and one phase for each of many.
     corners = [corner for part in begun for corner in heartbeats.corners(part)]
     share = max(most * 2 // 3 // len(corners), 1)
-    found = [piece for each in corners for piece in settled(each, (*ticks, walk), share)]
+    found = [piece for each in corners for piece in settled(each, (*ticks, walk, states), share)]
     for index in range(most // 3):
         drawn = heartbeats.drawn(begun[index % len(begun)], index)
-        found += settled(drawn, (*ticks, walk), 1)
+        found += settled(drawn, (*ticks, walk, states), 1)
     return found

@@ -13,7 +13,7 @@ from kubectl_evictplan.windows.unknowns.lines import (
 )
 from kubectl_evictplan.windows.unknowns.monitor_ticks import MonitorPhase, TickCost
 from kubectl_evictplan.windows.unknowns.of_drains import DrainLatencies
-from kubectl_evictplan.windows.unknowns.of_node_runs import ZoneWalk
+from kubectl_evictplan.windows.unknowns.of_node_runs import StatesAtStart, ZoneWalk
 from kubectl_evictplan.windows.unknowns.of_pods import (
     GarbageCollection,
     PodExit,
@@ -32,6 +32,7 @@ UNKNOWNS: tuple[type[Unknown[Any]], ...] = (
     MonitorPhase,
     TickCost,
     ZoneWalk,
+    StatesAtStart,
     OrderInLine,
     PassLag,
     TokenAtStart,

@@ -1,0 +1,82 @@
+"""What a kubelet posts, and a node that comes or goes, counts in its zone with the next tick: nobody sees which was the last one before the start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from builders import UNREACHABLE, make_event, make_lease, make_node, make_scenario, make_snapshot
+from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.kube.objects import Lease, Node
+from kubectl_evictplan.prediction.document import Prediction
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.scenario import ControllerSettings
+
+PERIOD = 5
+# What a tick costs at the most, with two or three nodes.
+COST = 0.011
+
+
+def predicted(nodes: Iterable[Node], leases: Iterable[Lease] = ()) -> Prediction:
+    """What happens where somebody only cordons a node; ``leases`` beside those of the nodes."""
+    snapshot = make_snapshot([*nodes], leases=[*leases, *(make_lease(n.name, -1) for n in nodes)])
+    configuration = resolve_configuration(ControllerSettings("1.29.6"), snapshot.control_plane)
+    cordon = make_event(1, "cordon", [snapshot.nodes[0].name])
+    return predict(snapshot, make_scenario([cordon], horizon=60), configuration)
+
+
+def states(prediction: Prediction, zone: str) -> list[tuple[str, str, float, float]]:
+    [found] = [each for each in prediction.zones if each.zone == zone]
+    return [(s.state, s.certainty, s.earliest_seconds, s.latest_seconds) for s in found.states]
+
+
+def back(name: str, zone: str, at: float) -> Node:
+    return make_node(name, zone=zone, transition=at)
+
+
+def test_a_zone_whose_only_node_has_just_come_back_may_be_down_until_the_first_tick() -> None:
+    found = states(predicted([back("n0", "a", -2), make_node("n1", zone="b")]), "/a")
+    assert [each[:2] for each in found] == [("Normal", "possible"), ("Normal", "possible")]
+    # The last tick came less than a second after what was posted, for that is cut to whole seconds.
+    [(_, _, earliest, latest)] = found[1:]
+    assert earliest == 0
+    assert PERIOD - 1 - COST <= latest <= PERIOD - 1 + COST
+
+
+@pytest.mark.parametrize("at", [-8, -300])
+def test_what_was_posted_before_the_last_tick_has_been_seen(at: float) -> None:
+    found = states(predicted([back("n0", "a", at), make_node("n1", zone="b")]), "/a")
+    assert found == [("Normal", "certain", 0, 0)]
+
+
+def test_a_zone_with_others_that_are_ready_is_in_no_other_state() -> None:
+    nodes = [back("n0", "a", -2), make_node("n2", zone="a"), make_node("n1", zone="b")]
+    assert states(predicted(nodes), "/a") == [("Normal", "certain", 0, 0)]
+
+
+def test_a_node_of_which_only_its_lease_is_left_may_have_counted_in_any_zone() -> None:
+    dead = make_node("n0", zone="a", ready="Unknown", transition=-300)
+    nodes = [dead, make_node("n1", zone="b")]
+    assert states(predicted(nodes), "/a") == [("FullDisruption", "certain", 0, 0)]
+    found = states(predicted(nodes, [make_lease("gone", -1)]), "/a")
+    assert [each[:2] for each in found] == [
+        ("FullDisruption", "possible"),
+        ("FullDisruption", "possible"),
+    ]
+
+
+def test_who_waits_in_another_zone_is_perhaps_not_served_before_all_zones_are_known_not_to_be_down() -> (
+    None
+):
+    """All grace periods and tokens begin anew with the tick that sees the first node back."""
+    waiting = make_node("n1", zone="b", ready="Unknown", transition=-300)
+    taints = [
+        change
+        for node in predicted([back("n0", "a", -2), waiting]).nodes
+        for change in node.changes
+        if change.value == f"{UNREACHABLE}:NoExecute" and node.node == "n1"
+    ]
+    [taint] = taints
+    # The limiter that was stopped begins without a token: it comes 10 s after the tick.
+    assert taint.latest_seconds >= PERIOD - 1 + 10 - COST
