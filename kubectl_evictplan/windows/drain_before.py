@@ -1,13 +1,16 @@
-"""What kubectl finds on a node that another process has surely drained of some pods before."""
+"""What one process of kubectl has surely done before another one begins, and what that one finds then."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
+from kubectl_evictplan.cluster.rooms import Rooms
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import Pod
+from kubectl_evictplan.scenarios.actions.drain import Drain, drains_among
+from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.drain_instants import NodeDrain
 from kubectl_evictplan.windows.drain_plan import DrainPlan, Leaving, PlannedTurn
 from kubectl_evictplan.windows.drain_rivals import RowBounds
@@ -15,6 +18,46 @@ from kubectl_evictplan.windows.outcome import EvictionKey
 
 # kubectl lists the pods of a node before it begins with it.
 _LISTED_NS = SECOND_NS
+# Beginnings of a scenario are proven that have so many times its nodes.
+_TIMES_PROVEN = 2
+# More than there ever are.
+_MORE = 1 << 32
+
+
+def earlier_processes(scenario: Scenario) -> Iterator[tuple[int, Scenario]]:
+    """By offset the scenario without the processes that begin then or later, from the smallest on.
+
+    Until that offset nobody can know whether they will ever begin: what happens before it is the same. To prove all of
+    them costs about as much as to prove the whole: those with more nodes than that in sum are left out.
+    """
+    drains = drains_among(scenario.events)
+    left = _TIMES_PROVEN * sum(len(event.nodes) for event in drains)
+    for until_ns in sorted({event.at_ns for event in drains})[1:]:
+        left -= sum(len(event.nodes) for event in drains if event.at_ns < until_ns)
+        if left < 0:
+            return
+        events = (
+            one for one in scenario.events if not isinstance(one, Drain) or one.at_ns < until_ns
+        )
+        yield until_ns, replace(scenario, events=tuple(events))
+
+
+def with_any_room(rooms: Rooms) -> Rooms:
+    """The rooms while some nodes are not cordoned yet: more replacements may find one."""
+    more = tuple(replace(one, most=one.most + _MORE) for one in rooms.rooms)
+    return replace(rooms, rooms=more)
+
+
+def over_by(until_ns: int, rows: Mapping[EvictionKey, RowBounds]) -> dict[EvictionKey, RowBounds]:
+    """What surely happens before that offset; from then on somebody may leave a pod less time to end."""
+    found = {}
+    for key, row in rows.items():
+        if row.certain and not key.ordinal and row.spans[-1][1] < until_ns:
+            gone = row.gone
+            if gone is not None:
+                gone = gone._replace(earliest_ns=min(gone.earliest_ns, until_ns))
+            found[key] = row._replace(gone=gone)
+    return found
 
 
 def deleted_before(

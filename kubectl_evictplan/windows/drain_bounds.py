@@ -22,7 +22,12 @@ from kubectl_evictplan.kube.disruption import EvictionRules
 from kubectl_evictplan.scenarios.actions.drain import Drain
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario
 from kubectl_evictplan.windows.drain_accounts import Accounts
-from kubectl_evictplan.windows.drain_before import deleted_before
+from kubectl_evictplan.windows.drain_before import (
+    deleted_before,
+    earlier_processes,
+    over_by,
+    with_any_room,
+)
 from kubectl_evictplan.windows.drain_certainty import SureDrains
 from kubectl_evictplan.windows.drain_contests import Contest, Contests, Priced
 from kubectl_evictplan.windows.drain_covered import CoveredPods
@@ -38,7 +43,7 @@ from kubectl_evictplan.windows.drain_firsts import FirstRequests
 from kubectl_evictplan.windows.drain_instants import GAP_NS, NodeDrain, Within
 from kubectl_evictplan.windows.drain_landings import landings
 from kubectl_evictplan.windows.drain_plan import DrainPlan, PlannedTurn
-from kubectl_evictplan.windows.drain_progress import Progress
+from kubectl_evictplan.windows.drain_progress import Before, Progress
 from kubectl_evictplan.windows.drain_recovery import Recoveries
 from kubectl_evictplan.windows.drain_rivals import Rival, Rivals, RowBounds
 from kubectl_evictplan.windows.drain_turn_bounds import (
@@ -79,13 +84,49 @@ class DrainBounds:
         rooms: Rooms,
         rules: EvictionRules,
     ) -> None:
-        self._prove(DrainPlan(world, scenario), world, ready, rooms, rules)
-        # What one process has deleted another one does not find, or finds terminating.
-        if len(self.plan.processes) > 1 and (
-            found := deleted_before(self.plan, self.rows, self._begins)
-        ):
-            plan = self.plan.with_turns(found)
-            self._prove(plan, world, ready, rooms, rules)
+        surely: dict[EvictionKey, RowBounds] = {}
+        for until_ns, earlier in earlier_processes(scenario):
+            self._prove_twice(earlier, surely, world, ready, with_any_room(rooms), rules)
+            surely |= over_by(until_ns, self.rows)
+        self._prove_twice(scenario, surely, world, ready, rooms, rules)
+
+    def _prove_twice(
+        self,
+        scenario: Scenario,
+        surely: dict[EvictionKey, RowBounds],
+        world: DrainWorld,
+        ready: ReadyTimes,
+        rooms: Rooms,
+        rules: EvictionRules,
+    ) -> None:
+        """The proof, and where there are several processes once more with what it has shown; ``surely``: what is known before."""
+        rest = world, ready, rooms, rules
+        self._prove(DrainPlan(world, scenario), *rest)
+        if len(self.plan.processes) < 2:
+            return
+        # What one process has deleted another one does not find, or finds terminating; who goes too late is not made anew on its nodes.
+        plan = self.plan.with_earliest(self._earliest_ns())
+        known = self.rows | surely
+        plan = plan.with_turns(deleted_before(plan, known, self._begins))
+        deleted_ns = {
+            (key.pod, key.uid): row.spans[-1][1] for key, row in known.items() if row.certain
+        }
+        self._prove(plan, *rest, Before(deleted_ns, self._begins))
+        self.rows |= surely
+
+    def _earliest_ns(self) -> dict[tuple[str, str], int]:
+        """By (pod, uid) of those that some process may evict, the offset before which none does; nothing where it is not certain whom they find."""
+        if not all(turn.surely_found for turn in self.plan.turns):
+            return {}
+        found: dict[tuple[str, str], int] = {}
+        for key, row in (*self.rows.items(), *self.unbounded.items()):
+            name = key.pod, key.uid
+            found[name] = min(found.get(name, HORIZON_DEFAULT_MAX_NS), row.spans[0][0])
+        for turn in self.plan.turns if self.never_begun else ():
+            if turn.drain in self.never_begun and turn.sole_controller and not turn.others:
+                for pod in turn.pods:
+                    found.setdefault((pod.key, pod.uid), HORIZON_DEFAULT_MAX_NS)
+        return found
 
     def _prove(
         self,
@@ -94,6 +135,7 @@ class DrainBounds:
         ready: ReadyTimes,
         rooms: Rooms,
         rules: EvictionRules,
+        before: Before = Before(),  # noqa: B008 - a constant
     ) -> None:
         self.rows: dict[EvictionKey, RowBounds] = {}
         self.turns: dict[NodeDrain, TurnBounds] = {}
@@ -113,7 +155,7 @@ class DrainBounds:
         covered = CoveredPods(world, plan, ready, rules)
         elsewhere = Elsewhere(plan.taking_nodes(), world.snapshot.pods)
         recoveries = Recoveries(covered, elsewhere, rooms)
-        progress = Progress(covered, recoveries, plan)
+        progress = Progress(covered, recoveries, plan, before)
         self.covered = covered
         self._accounts = Accounts(covered, recoveries, rules)
         self._begins = dict(self._earliest_begins(plan, Contests(covered, progress)))
@@ -167,6 +209,10 @@ class DrainBounds:
             exact = exact and fates.exact
             codes = _codes(codes, passing.reasons)
             if passing.reasons == FOR_EVER:
+                if not fates.whole:
+                    contest = self._contests.of_turn(turn, start[0], start[1])
+                    priced = self._contests.priced((), contest, start[1])
+                    self._note_rivals(turn, start[0], contest, priced)
                 self.never_begun.update(one.drain for one in turns[turn.drain.place + 1 :])
                 break
             start = self._next_start(turn, start, fates, passing)
@@ -205,7 +251,7 @@ class DrainBounds:
         for_ever = self._calm_ns >= HORIZON_DEFAULT_MAX_NS
         return for_ever or (end_ns is not None and end_ns < self._calm_ns)
 
-    def _note_contest(
+    def _note_rivals(
         self, turn: PlannedTurn, low_ns: int, contest: Contest, priced: Priced
     ) -> None:
         for task, latest_ns in zip(contest.tasks, priced.latest_ns, strict=True):
@@ -219,6 +265,11 @@ class DrainBounds:
             rival = Rival(turn.controller, earliest_ns, latest_ns, task.goes, gone)
             add = self._rivals.add_replacement if task.replacement else self._rivals.add
             add(task.pod, rival)
+
+    def _note_contest(
+        self, turn: PlannedTurn, low_ns: int, contest: Contest, priced: Priced
+    ) -> None:
+        self._note_rivals(turn, low_ns, contest, priced)
         for pod in contest.held:
             self.held_until_ns[pod.key, pod.uid] = self._calm_ns
         end = None

@@ -35,7 +35,7 @@ from kubectl_evictplan.windows.drain_delays import (
 from kubectl_evictplan.windows.drain_firsts import FirstRequests
 from kubectl_evictplan.windows.drain_instants import NodeDrain
 from kubectl_evictplan.windows.drain_plan import Leaving, PlannedTurn
-from kubectl_evictplan.windows.drain_progress import Progress
+from kubectl_evictplan.windows.drain_progress import TRY_NS, Progress
 from kubectl_evictplan.windows.drain_requests import Requests
 from kubectl_evictplan.windows.drain_turn_bounds import FOR_EVER, TIMEOUT_MIN_NS
 from kubectl_evictplan.windows.drain_world import Stranger
@@ -94,6 +94,17 @@ class Priced(NamedTuple):
     end_ns: int | None
 
 
+class _Wait(NamedTuple):
+    """How long a budget may refuse a pod of a node: ``each_ns`` from the offset ``settled_ns`` on.
+
+    ``again_ns``: so much later kubectl may hear that somebody else has got it deleted.
+    """
+
+    each_ns: int
+    settled_ns: int
+    again_ns: int
+
+
 class Contests:
     """Of all nodes. Without ``firsts`` whoever asks a budget may be refused."""
 
@@ -130,9 +141,12 @@ class Contests:
             return 0
         drain = (last or contests[-1]).drain
         once_ns = self._progress.once_ns
-        prices = {place: once_ns(place, drain) for one in contests for place in one.places}
+        # By budget the first node on which it is asked.
+        firsts = {place: one.drain for one in reversed(contests) for place in one.places}
+        prices = {place: once_ns(place, drain, first) for place, first in firsts.items()}
         if last is not None and besides is not None:
-            own_ns = max(own_ns, last.settles_ns) + once_ns(besides, drain)
+            first = firsts.get(besides, drain)
+            own_ns = max(own_ns, last.settles_ns) + once_ns(besides, drain, first)
             prices.pop(besides, None)
         if any(one.one_by_one for one in contests):
             return own_ns + sum(prices.values())
@@ -158,6 +172,9 @@ class Contests:
         tasks = list(self._tasks(turn, begun_ns, refusable=refusable))
         if by_ns is not None and not one_by_one:
             tasks = [self._at_first(one, turn, by_ns) for one in tasks]
+        places = frozenset(one.place for one in tasks if one.place is not None)
+        waits = {place: self._wait(place, turn.drain, begun_ns, by_ns) for place in places}
+        tasks = [one if one.place is None else _kept(one, waits[one.place]) for one in tasks]
         failing = [pod for pod in turn.pods if self.requests.is_an_error(pod, turn)]
         guests = [*turn.guests, *(one.pod for one in turn.leaving)]
         guests = [pod for pod in guests if self.requests.is_an_error(pod, turn)]
@@ -172,7 +189,6 @@ class Contests:
             latest_ns = None if len(held) >= turn.options.parallel else latest_ns
             tasks = [one._replace(latest_ns=latest_ns) for one in tasks]
         there = [one.earliest_ns + one.through_ns[0] for one in tasks if one.there]
-        places = frozenset(one.place for one in tasks if one.place is not None)
         fails = turn.known and any(not self.requests.may_pass(pod, turn) for pod in failing)
         reasons: set[DrainEnd | None] = {DrainEnd.ERROR} if fails else {DrainEnd.DRAINED}
         negative = any(self.requests.may_fail(one.pod, turn) for one in tasks)
@@ -182,7 +198,7 @@ class Contests:
             reasons.add(DrainEnd.ERROR)
         if latest_ns is None:
             reasons.add(None)
-        settled_ns = max(map(self._progress.settled_ns, places), default=0)
+        settled_ns = max((one.settled_ns for one in waits.values()), default=0)
         found = Contest(
             turn.drain,
             tasks,
@@ -302,7 +318,21 @@ class Contests:
         asked = asked and not task.granted
         return not asked and not found.one_by_one and turn.options.timeout_ns >= TIMEOUT_MIN_NS
 
+    def _wait(self, place: int, drain: NodeDrain, begun_ns: int, by_ns: int | None) -> _Wait:
+        asking, enough = self._progress.asking(place), self._progress.enough(place, drain, drain)
+        assert asking is not None, "only budgets that open again are asked so"
+        if enough is None:
+            return _Wait(asking.each_ns, self._progress.settled_ns(place), 0)
+        again_ns = TRY_NS if enough.again else 0
+        # Every try is at least so long after the one before it.
+        tries = max(-(-(enough.since_ns - begun_ns - ARRIVAL[0]) // RETRY[0]), 0)
+        later_ns = max(enough.since_ns - (begun_ns if by_ns is None else by_ns), 0)
+        if tries * TRY_NS <= TRY_NS + later_ns:
+            return _Wait((tries + enough.refused) * TRY_NS, 0, again_ns)
+        return _Wait((1 + enough.refused) * TRY_NS, enough.since_ns, again_ns)
+
     def _tasks(self, turn: PlannedTurn, begun_ns: int, *, refusable: bool) -> Iterator[Task]:
+        """Without the time for which budgets refuse them."""
         for pod in turn.pods:
             if self._is_held(pod, turn):
                 continue
@@ -403,7 +433,7 @@ class Contests:
                 asking = self._progress.asking(places[0])
                 # Who is not Ready may be let go without counting.
                 at_ns = ARRIVAL[1] + GRANTED[1] + held_up_ns
-                evicted = evicted[0], None if asking is None else at_ns + asking.each_ns
+                evicted = evicted[0], None if asking is None else at_ns
                 place = None if asking is None else places[0]
         goes = evicted[1] is not None
         there = turn.known or turn.first_there
@@ -421,6 +451,14 @@ def _through_with(pod: Pod, turn: PlannedTurn) -> tuple[int, int | None]:
     if len(known) < len(found):
         return 0, None
     return min(low for low, _ in known), max(high for _, high in known)
+
+
+def _kept(task: Task, wait: _Wait) -> Task:
+    first_ns, last_ns = task.through_ns
+    return task._replace(
+        latest_ns=None if task.latest_ns is None else task.latest_ns + wait.each_ns,
+        through_ns=(first_ns, None if last_ns is None else last_ns + wait.again_ns),
+    )
 
 
 def _asked_until(task: Task, asked_ns: int) -> Task:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, cached_property
 
 from msgspec.structs import replace
 
@@ -279,6 +279,11 @@ class CoveredPods:
     def ready_earliest_ns(self, pod: Pod) -> int:
         """The offset before which a pod that is starting is not Ready."""
         return pod.creation_timestamp_ns + self.ready.range_of(pod)[0] - self._start_ns
+
+    @cached_property
+    def starting(self) -> Sequence[Pod]:
+        """All of the world that are (``is_starting``)."""
+        return [pod for pod in self.world.snapshot.pods if self.is_starting(pod)]
 
     def is_starting(self, pod: Pod) -> bool:
         """Whether the pod is so young that it will be Ready like a replacement."""

@@ -37,6 +37,8 @@ from kubectl_evictplan.windows.drain_world import (
 
 # From the start of a process to the last of its cordons and its first eviction, at most, with 10 nodes a second.
 _CORDONING_NS = SECOND_NS
+# The scheduler sees a cordon that much later at most.
+_LATE_VIEW_NS = SECOND_NS
 
 
 class Leaving(NamedTuple):
@@ -134,6 +136,11 @@ class DrainPlan:
         events = (one for one in scenario.events if not one.unschedulable)
         self.calm_ns = _first_ns(events) if world.steady else 0
         self._met: dict[int, tuple[Stranger, ...]] = {}
+        # By (pod, uid): before which offset nobody deletes it.
+        self._earliest_ns: Mapping[tuple[str, str], int] = {}
+        self._plan_turns()
+
+    def _plan_turns(self) -> None:
         self.processes = [
             [self._turn(process, place) for place in range(len(event.nodes))]
             for process, event in enumerate(self.drains)
@@ -226,7 +233,8 @@ class DrainPlan:
         """Pods that may be made anew on the node before kubectl looks at its pods."""
         node = self._nodes[name]
         cordoned = replace(node, unschedulable=True)
-        early = self._may_be_first(name) if not node.unschedulable else ()
+        cordoned_ns = self._cordoned_ns(name)
+        early = self._may_be_first(name, cordoned_ns) if not node.unschedulable else ()
         event = self.drains[process]
         calm = event.latest_ns + _cordoning_ns(event) < self.calm_ns
         # To a later node kubectl may come when something else has happened: a cordon keeps most away by then.
@@ -241,7 +249,8 @@ class DrainPlan:
             stays = pod.node_name == name or (stays and not self._times[pod.node_name])
             if stays and not missing:
                 continue
-            at_once = missing or not calm or pod.node_name in early
+            sooner = self._earliest_ns.get((pod.key, pod.uid), 0) <= cordoned_ns + _LATE_VIEW_NS
+            at_once = missing or not calm or (pod.node_name in early and sooner)
             uncordoned = at_once and not node.unschedulable
             if lets_in(cordoned, pod) or (uncordoned and lets_in(node, pod)):
                 known = labels.setdefault(owner, [])
@@ -290,17 +299,30 @@ class DrainPlan:
                 if refused or evicted:
                     yield one
 
-    def _may_be_first(self, name: str) -> set[str]:
-        """Nodes of which a process may evict pods before any has cordoned the node; each cordons all of its own before."""
-        cordoned_ns = min(
+    def _cordoned_ns(self, name: str) -> int:
+        """By when some process has cordoned the node."""
+        return min(
             event.latest_ns + _cordoning_ns(event) for event in self.drains if name in event.nodes
         )
+
+    def _may_be_first(self, name: str, cordoned_ns: int) -> set[str]:
+        """Nodes of which a process may evict pods before any has cordoned the node; each cordons all of its own before."""
         return {
             other
             for event in self.drains
             if name not in event.nodes and event.at_ns <= cordoned_ns
             for other in event.nodes
         }
+
+    def with_earliest(self, earliest_ns: Mapping[tuple[str, str], int]) -> DrainPlan:
+        """The plan without guests in the stead of pods that nobody deletes before a node is cordoned.
+
+        ``earliest_ns``: by (pod, uid) the offset before which nobody deletes it.
+        """
+        plan = copy(self)
+        plan._earliest_ns = earliest_ns
+        plan._plan_turns()
+        return plan
 
     def with_turns(self, changed: Mapping[NodeDrain, PlannedTurn]) -> DrainPlan:
         """The plan with other turns in the place of some."""

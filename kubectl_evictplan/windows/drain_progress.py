@@ -9,7 +9,7 @@ pods together that one process evicts one after the other.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -52,16 +52,66 @@ class Asking(NamedTuple):
     refuses: bool
 
 
+class Before(NamedTuple):
+    """What is known already: by (pod, uid) the offset by which somebody has surely deleted it, and before which kubectl does not come to each node."""
+
+    deleted_ns: Mapping[tuple[str, str], int] = {}
+    begins_ns: Mapping[NodeDrain, int] = {}
+
+
+class Enough(NamedTuple):
+    """From the offset ``since_ns`` on a disruption is left for whoever asks, who is ``refused`` so often at most all the same.
+
+    ``again``: once more he may be when somebody else has got the pod deleted.
+    """
+
+    since_ns: int
+    refused: int
+    again: bool
+
+
+class Request(NamedTuple):
+    """A pod that kubectl may ask for in a turn, and that keeps a budget closed by that.
+
+    ``name``: one for all requests for the pod; guests are others in each turn. ``counts``: it may need a disruption.
+    ``kept``: the budget never lets it go. ``back_ns``: by that offset the budget counts somebody in its stead; None: not known.
+    """
+
+    turn: PlannedTurn
+    pod: Pod
+    name: tuple[str, NodeDrain | None]
+    counts: bool
+    kept: bool
+    back_ns: int | None
+
+
+# From one try to the next that is answered, at most.
+TRY_NS = RETRY[1] + REFUSED[1]
+
+
 class Progress:
     """By budget: ``asking``, ``opens_again`` and ``is_closed`` of a budget's place, each found out once.
 
     ``settled_ns``: from that offset on nothing moves it that was before the start, or is evicted at the very first.
     """
 
-    def __init__(self, covered: CoveredPods, recoveries: Recoveries, plan: DrainPlan) -> None:
+    def __init__(
+        self,
+        covered: CoveredPods,
+        recoveries: Recoveries,
+        plan: DrainPlan,
+        before: Before = Before(),  # noqa: B008 - a constant
+    ) -> None:
+        self._before = before
         self._covered = covered
         self._recoveries = recoveries
         self._tasks = [(turn, pod) for turn in plan.turns for pod in turn.everybody]
+        self._tasks_of: dict[int, list[tuple[PlannedTurn, Pod]]] = {}
+        for task in self._tasks:
+            for place in covered.covering(task[1]):
+                self._tasks_of.setdefault(place, []).append(task)
+        # By (pod, uid) how many turns may find it before somebody has deleted it.
+        self._found_by = Counter((pod.key, pod.uid) for turn in plan.turns for pod in turn.pods)
         # Who else may ask is known of all nodes.
         self.is_known = all(turn.surely_found for turn in plan.turns)
         self._drains = plan.drains
@@ -71,8 +121,10 @@ class Progress:
         self.opens_again = cache(self._opens_again)
         self.is_closed = cache(self._is_closed)
         self.settled_ns = cache(self._settled_ns)
+        self.enough = cache(self._enough)
         self.once_ns = cache(self._once_ns)
-        self._asked_about = cache(self._tasks_of)
+        self._requests = cache(self._requests_about)
+        self._stirs = cache(self._writes_without_evictions)
         self._first_evictions = cache(self._two_first)
         self._first_open_ns = cache(self._opens_first_ns)
 
@@ -86,7 +138,7 @@ class Progress:
         synced = facts.synced(place, started)
         seen = synced == budget or facts.is_behind(place) or started != facts.of_budget(place)
         return (
-            bool(facts.synced(place, self._in_the_end(place)).disruptions_allowed)
+            bool(self._spare_in_the_end(place))
             and seen
             and facts.keeps_its_wish(place)
             and facts.covers_whole_owners(place)
@@ -146,10 +198,10 @@ class Progress:
         if not facts.world.quiet or not all(map(facts.stays, facts.of_budget(place))):
             return [(0, "")]
         firsts: dict[str, int] = {}
-        for turn, pod in self._asked_about(place):
-            event = self._drains[turn.drain.process]
+        for one in self._requests(place):
+            event = self._drains[one.turn.drain.process]
             begun_ns = event.at_ns + until_first_node(len(event.nodes))[0]
-            firsts[pod.key] = min(firsts.get(pod.key, begun_ns), begun_ns)
+            firsts[one.pod.key] = min(firsts.get(one.pod.key, begun_ns), begun_ns)
         return sorted((at_ns, key) for key, at_ns in firsts.items())[:2]
 
     def _opens_first_ns(self, place: int, ready: bool, first_ns: int) -> int:
@@ -180,58 +232,130 @@ class Progress:
             return Asking(0, refuses=False)
         if not self.opens_again(place):
             return None
-        tasks = self._asked_about(place)
-        recoveries = [self._recoveries.latest_ns(pod, turn.options) for turn, pod in tasks]
+        recoveries = [
+            self._recoveries.latest_ns(one.pod, one.turn.options) for one in self._requests(place)
+        ]
         known = [one for one in recoveries if one is not None]
         if len(known) < len(recoveries):
             return None
-        return Asking(max(known, default=0) + RETRY[1] + REFUSED[1], refuses=True)
+        return Asking(max(known, default=0) + TRY_NS, refuses=True)
 
-    def _tasks_of(self, place: int) -> list[tuple[PlannedTurn, Pod]]:
+    def _requests_about(self, place: int) -> list[Request]:
         """Whoever may be evicted and keep the budget closed by that."""
-        return [(turn, pod) for turn, pod in self._tasks if self._matters(place, pod)]
+        return [self._request(place, turn, pod) for turn, pod in self._mattering(place)]
 
-    def _once_ns(self, place: int, drain: NodeDrain) -> int:
-        """What all that is done to a budget with ``asking`` costs one process at most until it is through with a node.
+    def _request(self, place: int, turn: PlannedTurn, pod: Pod) -> Request:
+        guest = pod in turn.guests
+        counts = self._may_count(place, turn, pod)
+        kept = self._is_kept(place, turn, pod)
+        back_ns = None if guest else self._back_ns(turn, pod)
+        return Request(turn, pod, (pod.key, turn.drain if guest else None), counts, kept, back_ns)
 
-        To its own later nodes it has not come by then.
+    def _back_ns(self, turn: PlannedTurn, pod: Pod) -> int | None:
+        """By when a pod that somebody surely deletes has a Ready replacement, which its budget counts if it opens again; None: not known.
+
+        One request at a time may take a disruption for it: others find it terminating. Of a StatefulSet in order others that
+        go later may keep it from being made.
         """
-        tasks = [
-            (turn, pod)
-            for turn, pod in self._asked_about(place)
-            if turn.drain.process != drain.process or turn.drain.place <= drain.place
-        ]
+        name = pod.key, pod.uid
+        facts, by_ns = self._covered, self._before.deleted_ns.get(name)
+        if (
+            by_ns is None
+            or self._found_by[name] > 1
+            or not facts.is_deleted_once()
+            or self._recoveries.goes_in_order(pod)
+        ):
+            return None
+        back_ns = self._recoveries.latest_ns(pod, turn.options)
+        return None if back_ns is None else by_ns + back_ns
+
+    def _once_ns(self, place: int, drain: NodeDrain, first: NodeDrain) -> int:
+        """What all that is done to a budget with ``asking`` costs one process at most from the ``first`` node until it is through with another.
+
+        To its own later nodes it has not come by then, and what was over before it came to the first costs it nothing.
+        """
+        requests = self._until(place, drain, first)
         asking = self.asking(place)
         assert asking is not None, "only budgets that open again have a price"
-        once_ns = self.conflicts(place, tasks) * CONFLICT[1]
+        conflicts = self.conflicts(place, requests) + self._ends_meanwhile(place, first)
+        once_ns = conflicts * CONFLICT[1]
         once_ns += self._covered.client_retries_ns(place)
-        if not asking.refuses:
+        if not asking.refuses or self.enough(place, drain, first) is not None:
             return once_ns
-        taking = [(turn, pod) for turn, pod in tasks if self._may_count(place, turn, pod)]
-        rounds = max(len(taking) - 1, 0) // self._at_a_time(place, tasks)
+        taking = [one.name for one in requests if one.counts]
+        rounds = max(len(taking) - 1, 0) // self._at_a_time(place, requests)
         if self._covered.is_deleted_once():
             # Whom one process has evicted another one evicts without asking a budget.
-            there = {(pod.key, turn.drain if pod in turn.guests else None) for turn, pod in taking}
-            rounds = min(rounds, max(len(there) - 1, 0))
-        return once_ns + max(rounds - 1, 0) * asking.each_ns + self._forgotten_ns(tasks)
+            rounds = min(rounds, max(len(set(taking)) - 1, 0))
+        return once_ns + max(rounds - 1, 0) * asking.each_ns + _forgotten_ns(requests)
 
-    def conflicts(self, place: int, tasks: Sequence[tuple[PlannedTurn, Pod]] | None = None) -> int:
-        """How often the budget's status is written at most, because of these evictions (or all) and of what was before the start."""
+    def conflicts(self, place: int, requests: Sequence[Request] | None = None) -> int:
+        """How often the budget's status is written at most, because of these requests (or all) and of what was before the start.
+
+        Of several requests for one pod each may take a disruption, but it is gone, and replaced, once.
+        """
+        requests = self._requests(place) if requests is None else requests
+        asked = [one.name for one in requests if not one.kept]
+        evicted = len(set(asked)) if self._covered.is_deleted_once() else len(asked)
+        return evicted * self.writes(place) + len(asked) - evicted + self._stirs(place)
+
+    def _writes_without_evictions(self, place: int) -> int:
         facts = self._covered
         covered = facts.of_budget(place)
-        tasks = self._asked_about(place) if tasks is None else tasks
-        evicted = sum(1 for turn, pod in tasks if not self._is_kept(place, turn, pod))
-        number = evicted * self.writes(place)
-        number += sum(1 for pod in facts.world.snapshot.pods if facts.is_starting(pod))
         # Each may be gone, and another one there, in the middle of a request.
-        number += sum(_WRITES_COUNTING for pod in covered if not facts.is_settled(pod))
+        number = len(facts.starting) + sum(
+            _WRITES_COUNTING for pod in covered if not facts.is_settled(pod)
+        )
         return number + int(facts.synced(place, covered) != facts.world.budgets[place])
+
+    def _until(self, place: int, drain: NodeDrain, first: NodeDrain) -> list[Request]:
+        """Those that may matter from the ``first`` of a process's nodes to the end of a later one."""
+        begun_ns = self._before.begins_ns.get(first, 0)
+        return [
+            one
+            for one in self._requests(place)
+            if (one.turn.drain.process != drain.process or one.turn.drain.place <= drain.place)
+            and (one.back_ns is None or one.back_ns >= begun_ns)
+        ]
+
+    def _ends_meanwhile(self, place: int, first: NodeDrain) -> int:
+        """How many pods whose replacements are back before kubectl comes to the node may still be there, and be gone later."""
+        if not counts_pods(self._covered.world.budgets[place]):
+            return 0
+        begun_ns = self._before.begins_ns.get(first, 0)
+        back = (one for one in self._requests(place) if one.back_ns is not None)
+        return len({one.name for one in back if (one.back_ns or 0) < begun_ns})
+
+    def _enough(self, place: int, drain: NodeDrain, first: NodeDrain) -> Enough | None:
+        """Where no more pods take a disruption than there are, so that nobody is refused for long; None: it may be.
+
+        Every pod keeps one. Each further request for it that was sent before it was deleted may take one more, until the status is
+        written anew, which is before the next try of whoever is refused because of that; and it may be refused itself, once.
+        """
+        requests = self._until(place, drain, first)
+        if not self.is_known or not self._covered.is_deleted_once() or _forgotten_ns(requests):
+            return None
+        takers = Counter(one.name for one in requests if one.counts)
+        spare, since_ns = self.spare(place), 0
+        if spare is None or spare < len(takers):
+            if not self.opens_again(place):
+                return None
+            spare, since_ns = self._spare_in_the_end(place), self.settled_ns(place)
+        if spare < len(takers):
+            return None
+        besides = [number - 1 for number in takers.values()]
+        at_once = spare - len(takers) + 1
+        # A further request for the same pod keeps nobody from evicting it.
+        others = sum(besides) - min(besides, default=0)
+        return Enough(since_ns, others // at_once, again=any(besides))
+
+    def _spare_in_the_end(self, place: int) -> int:
+        return self._covered.synced(place, self._in_the_end(place)).disruptions_allowed or 0
 
     def _has_enough(self, place: int) -> bool:
         """Whether there are as many disruptions from the start as ever can be taken."""
         spare = self.spare(place)
-        asking = sum(1 for _, pod in self._tasks if place in self._covered.covering(pod))
-        return spare is not None and spare >= asking
+        return spare is not None and spare >= len(self._tasks_of.get(place, ()))
 
     def _spare(self, place: int) -> int | None:
         """How many disruptions there are from the start until somebody is evicted, whatever else happens; None: not known."""
@@ -252,9 +376,7 @@ class Progress:
     def takers(self, place: int) -> list[PlannedTurn]:
         """The turns of all pods of the budget that may take a disruption, each once for each of them."""
         return [
-            turn
-            for turn, pod in self._tasks
-            if place in self._covered.covering(pod) and self._may_count(place, turn, pod)
+            turn for turn, pod in self._tasks_of.get(place, ()) if self._may_count(place, turn, pod)
         ]
 
     def _may_count(self, place: int, turn: PlannedTurn, pod: Pod) -> bool:
@@ -268,31 +390,27 @@ class Progress:
         counts = counts_pods(self._covered.world.budgets[place])
         return _WRITES_COUNTING if counts else _WRITES
 
-    def _at_a_time(self, place: int, tasks: Sequence[tuple[PlannedTurn, Pod]]) -> int:
+    def _at_a_time(self, place: int, requests: Sequence[Request]) -> int:
         """How many were evicted at least while somebody is refused.
 
         A StatefulSet in order may make nobody because of one that went later: there it is one.
         """
         facts, in_order = self._covered, self._recoveries.goes_in_order
-        if any(in_order(pod) or place not in facts.covering(pod) for _, pod in tasks):
+        if any(in_order(one.pod) or place not in facts.covering(one.pod) for one in requests):
             return 1
-        return max(facts.synced(place, self._in_the_end(place)).disruptions_allowed or 0, 1)
+        return max(self._spare_in_the_end(place), 1)
 
-    def _forgotten_ns(self, tasks: Iterable[tuple[PlannedTurn, Pod]]) -> int:
-        """Two processes that evict one pod of a StatefulSet may leave word that its replacement is about to go."""
-        names = Counter(pod.key for _, pod in tasks if is_owned_by(pod, STATEFUL_SET))
-        return FORGOTTEN_NS * sum(1 for number in names.values() if number > 1)
-
-    def _matters(self, place: int, pod: Pod) -> bool:
-        """Whether its eviction may keep the budget closed: it is covered, or of a StatefulSet with pods that are."""
-        if place in self._covered.covering(pod):
-            return True
-        owner = owner_key(pod)
-        return (
-            owner is not None
-            and owner[0] == STATEFUL_SET
-            and any(owner == owner_key(one) for _, one in self._covered.drained_of(place))
-        )
+    def _mattering(self, place: int) -> Sequence[tuple[PlannedTurn, Pod]]:
+        """Those whose evictions may keep the budget closed: it covers them, or they are of a StatefulSet with pods that it covers."""
+        owners = {owner_key(pod) for _, pod in self._covered.drained_of(place)}
+        owners = {one for one in owners if one is not None and one[0] == STATEFUL_SET}
+        if not owners:
+            return self._tasks_of.get(place, ())
+        return [
+            (turn, pod)
+            for turn, pod in self._tasks
+            if owner_key(pod) in owners or place in self._covered.covering(pod)
+        ]
 
     def _replaced_ns(self, turn: PlannedTurn, pod: Pod) -> int:
         """By which offset a pod of ``_let_go_first`` has a Ready replacement that is counted."""
@@ -315,12 +433,17 @@ class Progress:
     def _settled_ns(self, place: int) -> int:
         """Until which offset the budget moves at most because of what was before the start."""
         facts = self._covered
-        starting = [pod for pod in facts.world.snapshot.pods if facts.is_starting(pod)]
-        ready_ns = [recovery(AT_ONCE, (0, facts.slowest_ns(pod)))[1] for pod in starting]
+        ready_ns = [recovery(AT_ONCE, (0, facts.slowest_ns(pod)))[1] for pod in facts.starting]
         ready_ns += [self._replaced_ns(*one) for one in self._replaced_first(place)]
         covered = facts.of_budget(place)
         settled = facts.synced(place, covered) == facts.world.budgets[place]
         return max(ready_ns, default=0) + (0 if settled else CAUGHT_UP_NS)
+
+
+def _forgotten_ns(requests: Iterable[Request]) -> int:
+    """Two processes that evict one pod of a StatefulSet may leave word that its replacement is about to go."""
+    names = Counter(one.pod.key for one in requests if is_owned_by(one.pod, STATEFUL_SET))
+    return FORGOTTEN_NS * sum(1 for number in names.values() if number > 1)
 
 
 def _is_asked_first(turn: PlannedTurn) -> bool:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from drain_worlds import App, drain, drained_cluster, proven
+from drain_worlds import App, drain, drained_cluster, drains, proven
 from msgspec.structs import replace
 
 from builders import ns
+from kubectl_evictplan.cluster.rooms import Room, Rooms
 from kubectl_evictplan.cluster.timeline import EVICTION_API, DrainEnd
+from kubectl_evictplan.windows.drain_before import earlier_processes, over_by, with_any_room
 from kubectl_evictplan.windows.drain_bounds import DrainBounds
+from kubectl_evictplan.windows.drain_instants import Within
+from kubectl_evictplan.windows.drain_rivals import RowBounds
+from kubectl_evictplan.windows.outcome import EvictionKey
 
 AGAIN = ("default/web-0", "uid-default-web-0", EVICTION_API)
 
@@ -94,3 +99,48 @@ def test_nobody_comes_to_a_node_that_was_cordoned_before_he_was_evicted() -> Non
     alone = proven(snapshot, drain("a2", at=1), drain("a1", at=1.2))
     [guests] = [turn.guests for turn in alone.plan.turns if turn.drain.node == "a1"]
     assert [pod.key for pod in guests] == ["default/web-0"]
+
+
+def test_what_is_over_before_another_process_begins_is_as_if_it_never_did() -> None:
+    snapshot = drained_cluster(App("web", ["a1", "b1", "b2"], least=2))
+    alone = proven(snapshot, drain("a1", at=1))
+    [(key, row)] = alone.rows.items()
+    assert proven(snapshot, drain("a1", at=1), drain("b1", at=9)).rows[key] == row
+    # One that begins before is another matter.
+    assert proven(snapshot, drain("a1", at=1), drain("b1", at=1.2)).rows[key] != row
+
+
+def test_so_with_any_number_of_processes() -> None:
+    snapshot = drained_cluster(App("web", ["a1", "a2", "b1", "b2", "b2"], most=1, grace=1))
+    events = drain("a1", at=1), drain("a2", at=60), drain("b1", at=120)
+    bounds = proven(snapshot, *events)
+    assert window(bounds, "web-0")[1] < 2
+    assert window(bounds, "web-1") == window(proven(snapshot, *events[:2]), "web-1")
+
+
+def test_beginnings_are_proven_until_they_have_twice_as_many_nodes_as_the_whole() -> None:
+    def begins(number: int) -> list[int]:
+        events = (drain("a1", at=at) for at in range(1, number + 1))
+        found = list(earlier_processes(drains(*events)))
+        assert [len(one.events) for _, one in found] == list(range(1, len(found) + 1))
+        return [until_ns // 10**9 for until_ns, _ in found]
+
+    assert begins(1) == []
+    # 1 + 2 + 3 + 4 nodes are twice 5.
+    assert begins(5) == [2, 3, 4, 5]
+    assert begins(6) == [2, 3, 4, 5]
+    assert list(earlier_processes(drains(drain("a1", at=1), drain("b1", at=1)))) == []
+
+
+def test_who_begins_later_may_leave_a_pod_less_time_to_end() -> None:
+    key = EvictionKey("default/web-0", "u", EVICTION_API, 0)
+    row = RowBounds("a1", ((ns(2), ns(3)),), True, Within(ns(6), ns(9)), exact=True)
+    assert over_by(ns(5), {key: row})[key].gone == Within(ns(5), ns(9))
+    assert over_by(ns(3), {key: row}) == {}
+    assert over_by(ns(5), {key: row._replace(certain=False)}) == {}
+
+
+def test_nodes_that_are_drained_later_may_take_replacements_until_then() -> None:
+    scarce = Rooms({}, (Room(1, 1), Room(0, 0)))
+    assert [one.least for one in with_any_room(scarce).rooms] == [1, 0]
+    assert all(one.most > 1000 for one in with_any_room(scarce).rooms)
