@@ -260,24 +260,27 @@ def _content(name: str, meanwhile: Callable[[], None] | None) -> reading.Content
 
 def _read_dump(file: _Input, documents: DocumentReader, jobs: int) -> bool:
     """Read a large list in pieces, compressed or not; False: nothing was read."""
-    name = file.name
-    is_one_list = not reading.plain_name(name).endswith(reading.LINES_ENDINGS)
-    if file.is_captured or name == reading.STDIN or not is_one_list:
+    is_one_list = not reading.plain_name(file.name).endswith(reading.LINES_ENDINGS)
+    if file.is_captured or file.name == reading.STDIN or not is_one_list:
         return False
     try:
-        with reading.open_archive(name) or nullcontext() as archive:
-            if archive is None:
-                dump = dumps.of_file(name, jobs)
-            else:
-                from kubectl_evictplan.sources import archives
-
-                read = archives.unpacked(archive)
-                dump = dumps.of_stream(read, jobs) if read else None
+        dump = _dump(file.name, jobs)
     except dumps.LostWorker as error:
-        raise InputError(Problem(str(error), location=name)) from None
+        raise InputError(Problem(str(error), location=file.name)) from None
     if dump is not None:
-        documents.read_dump(dump, name, is_named=file.is_named)
+        documents.read_dump(dump, file.name, is_named=file.is_named)
     return dump is not None
+
+
+def _dump(name: str, jobs: int) -> dumps.Dump | None:
+    """Return the large list in a file; what unpacks it, with megabytes of what it has seen, is gone by then."""
+    with reading.open_archive(name) or nullcontext() as archive:
+        if archive is None:
+            return dumps.of_file(name, jobs)
+        from kubectl_evictplan.sources import archives
+
+        read = archives.unpacked(archive)
+        return dumps.of_stream(read, jobs) if read else None
 
 
 def _read_content(content: reading.Content, file: _Input, documents: DocumentReader) -> None:

@@ -123,15 +123,22 @@ def of_stream(read: Callable[[int], bytes]) -> Iterator[str | Piece]:
 
     Raises NoPieces, perhaps only at the end: what came until then is to be forgotten.
     """
-    held = _filled(read, b"", PIECE_BYTES)
-    if len(held) < PIECE_BYTES:
+    # Not joined: what a program has once had in one piece its allocator keeps.
+    begun = list(_chunks(read, PIECE_BYTES))
+    if sum(map(len, begun)) < PIECE_BYTES:
         raise NoPieces
-    cuts = _cuts(held[:_BEFORE_BYTES_MAX])
+    cuts = _cuts(begun[0][:_BEFORE_BYTES_MAX])
     kind = _kind_so_far(cuts.before)
     yield kind
-    held = held[len(cuts.before) :]
-    while more := read(MIB):
-        held = _filled(read, held + more, STREAM_PIECE_BYTES + _BEHIND_BYTES_MAX)
+    begun[0] = begun[0][len(cuts.before) :]
+    begun.reverse()
+
+    def following(size: int) -> bytes:
+        return begun.pop() if begun else read(size)
+
+    held = b""
+    while more := following(MIB):
+        held = _filled(following, held + more, STREAM_PIECE_BYTES + _BEHIND_BYTES_MAX)
         # The end is kept back: it may be that of the list.
         usable = len(held) - _BEHIND_BYTES_MAX
         if cut := _last_cut(cuts, held, max(0, usable)):
@@ -150,6 +157,12 @@ def _last_cut(cuts: _Cuts, text: bytes, end: int) -> re.Match[bytes] | None:
     """Return the last cut before ``end``, if there is one not far before it."""
     found = cuts.between.finditer(text, max(0, end - MIB), end)
     return next(iter(deque(found, maxlen=1)), None)
+
+
+def _chunks(read: Callable[[int], bytes], size: int) -> Iterator[bytes]:
+    while size > 0 and (more := _filled(read, b"", min(MIB, size))):
+        yield more
+        size -= len(more)
 
 
 def _filled(read: Callable[[int], bytes], held: bytes, size: int) -> bytes:
