@@ -4,27 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import NamedTuple
 
 import msgspec
 
 from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
 from kubectl_evictplan.simulation.playback import NodePlayback
 from kubectl_evictplan.windows.spans import NEVER_NS, Span
-
-
-class MovedTick(NamedTuple):
-    """A tick of a node run that comes at another instant: after what began at ``met_ns``, and before whatever else comes after it."""
-
-    from_ns: int
-    to_ns: int
-    met_ns: int
-
-    def instant_ns(self, at_ns: int) -> int:
-        """When what the run has at that instant happens."""
-        if at_ns == self.from_ns:
-            return self.to_ns
-        return max(at_ns, self.to_ns + 1) if self.from_ns < at_ns != self.met_ns else at_ns
 
 
 class NodeRecord(msgspec.Struct):
@@ -96,20 +81,10 @@ class NodeRecord(msgspec.Struct):
         """Whether one tick writes the node's taints twice, as the first one of a new process may."""
         return any(one[0] == other[0] for one, other in pairwise(self.decisions))
 
-    def playback(
-        self, served_ns: tuple[int, ...], moved: MovedTick | None = None, *, at_once: bool = False
-    ) -> NodePlayback:
-        """What happens to the node when it is served at these instants.
-
-        ``moved``: one tick comes at another instant. ``at_once``: see ``NodePlayback``.
-        """
+    def playback(self, served_ns: tuple[int, ...], *, at_once: bool = False) -> NodePlayback:
+        """What happens to the node when it is served at these instants; ``at_once``: see ``NodePlayback``."""
         unknown_ns = tuple(at_ns for at_ns, status in self.ready if status == "Unknown")
-        decisions = tuple(self.decisions)
-        if moved is not None:
-            unknown_ns = tuple(map(moved.instant_ns, unknown_ns))
-            decisions = tuple((moved.instant_ns(at_ns), status) for at_ns, status in decisions)
-            served_ns = tuple(map(moved.instant_ns, served_ns))
-        return NodePlayback(unknown_ns, decisions, served_ns, at_once)
+        return NodePlayback(unknown_ns, tuple(self.decisions), served_ns, at_once)
 
 
 NOTHING = NodeRecord()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import product
 from math import prod
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
@@ -38,15 +39,19 @@ from kubectl_evictplan.windows.pod_worlds import (
     pods_of,
 )
 from kubectl_evictplan.windows.simple_fates import SimpleFates
+from kubectl_evictplan.windows.unknowns.monitor_ticks import monitor_cost_max_ns
 from kubectl_evictplan.windows.unknowns.of_pods import PodExit, PodTimings
 from kubectl_evictplan.windows.unknowns.services import (
     HISTORIES_MAX,
     Choice,
     History,
     Services,
-    met_ticks,
 )
 from kubectl_evictplan.windows.unknowns.starts import has_unknown_instants
+from kubectl_evictplan.windows.unknowns.tick_cells import TickSteps
+
+if TYPE_CHECKING:
+    from kubectl_evictplan.windows.unknowns.met_ticks import MetTicks, MovedTicks
 
 
 class PodFates:
@@ -67,6 +72,8 @@ class PodFates:
         self._result = result
         # The user's horizon; ``scenario`` may go on for longer.
         self._horizon_ns = horizon_ns
+        period_ns = configuration.node_monitor_period_ns
+        self._steps = TickSteps(period_ns, period_ns + monitor_cost_max_ns(snapshot))
         self._nodes = {node.name: node for node in snapshot.nodes}
         self._pods_by_node: dict[str, list[Pod]] = {}
         for pod in snapshot.pods:
@@ -223,12 +230,23 @@ class PodFates:
             if self._instants_vary:
                 world = worlds.get(id(end.scenario), world)
             found = list(
-                _played_back(names, run, events_ns, delays_ns, gathered.missed, latest=latest)
+                _played_back(
+                    names, run, events_ns, delays_ns, gathered.missed, self._steps, latest=latest
+                )
             )
             tried.of_end(world, slot, run.piece, found, budget.part(len(ends) - number))
         if tried.cut_short:
             gathered.missed.add(Services.name)
         return not tried.cut_short
+
+
+class _Played(NamedTuple):
+    """One history: of each node what happens to it, and whether what one tick writes is seen at its end only; where ticks are moved, how."""
+
+    choice: Choice
+    at_once: bool
+    nodes: dict[str, NodePlayback]
+    moved: MovedTicks | None = None
 
 
 class _Tried:
@@ -247,13 +265,13 @@ class _Tried:
         world: PodWorld,
         slot: Slot,
         piece: Piece,
-        found: list[tuple[Choice, bool, dict[str, NodePlayback]]],
+        found: list[_Played],
         budget: Budget,
     ) -> None:
         """Simulate the histories at one end of a piece, all of them or some from everywhere."""
         if budget.left < SIMULATION * len(found):
             found = list(spread(found))
-        for number, (choice, at_once, played) in enumerate(found):
+        for number, (choice, at_once, played, moved) in enumerate(found):
             if number and budget.is_spent:
                 self.cut_short = True
                 return
@@ -261,7 +279,10 @@ class _Tried:
             if any(node.decisions for node in played.values()):
                 own = own._replace(left_out_ns=piece.left_out_ns)
                 self._gathered.missed |= piece.missed
-            self._try(world, own, played, budget)
+            own_world = world
+            if moved is not None and self._instants_vary:
+                own_world = world._replace(scenario=moved.moved(world.scenario))
+            self._try(own_world, own, played, budget)
 
     def _try(
         self, world: PodWorld, slot: Slot, played: dict[str, NodePlayback], budget: Budget
@@ -335,15 +356,15 @@ def _played_back(
     events_ns: set[int],
     delays_ns: set[int],
     missed: set[str],
+    steps: TickSteps,
     *,
     latest: bool,
-) -> Iterator[tuple[Choice, bool, dict[str, NodePlayback]]]:
+) -> Iterator[_Played]:
     """Histories of all nodes of a world at one end of a piece, each with each, and whether ticks are seen at their end only. Notes what is ``missed``."""
     end = run.last if latest else run.first
-    starts_ns = {event.at_ns for event in end.scenario.events if event.manager_up}
+    records = [(name, end.record(name)) for name in names]
     rows = []
-    for name in names:
-        record = end.record(name)
+    for name, record in records:
         # What follows changes where an event, or a tick that takes the taint off, meets a timer's end.
         ends_ns = {*events_ns, *(at_ns for at_ns, status in record.decisions if status == TRUE)}
         services = Services(
@@ -356,27 +377,25 @@ def _played_back(
         )
         rows.append(services.histories())
         missed.update(*(history.missed for history in rows[-1]))
+    met: MetTicks | None = None
+    if any(record.decisions for _, record in records):
+        from kubectl_evictplan.windows.unknowns.met_ticks import MetTicks  # rarely needed
+
+        met = MetTicks(run, names, delays_ns, steps, latest=latest)
+    # What lies between two writes of one tick is seen by a taint manager that is quick enough.
+    ways = (False, True) if any(record.decides_twice() for _, record in records) else (False,)
     for chosen in _together(rows, missed):
         choice = tuple(place for history in chosen for place in history.choice)
-        records = [(name, end.record(name)) for name in names]
-        met = met_ticks(
-            [(run.first.record(name), run.last.record(name)) for name in names],
-            {at_ns for history in chosen for at_ns in history.served_ns},
-            starts_ns,
-            delays_ns,
-            latest=latest,
-        )
-        if len({each.from_ns for each in met}) > 2:
+        served = list(zip(records, (history.served_ns for history in chosen), strict=True))
+        for at_once in ways:
+            played = {name: one.playback(ns, at_once=at_once) for (name, one), ns in served}
+            yield _Played(choice, at_once, played)
+        moves = met.moves(chosen) if met is not None else []
+        if len({moved.meets_ns for moved in moves}) > 2:
             missed.add(Services.name)
-        # What lies between two writes of one tick is seen by a taint manager that is quick enough.
-        twice = any(record.decides_twice() for _, record in records)
-        ways = [(each, False) for each in (None, *met)]
-        for moved, at_once in [*ways, (None, True)] if twice else ways:
-            played = {
-                name: record.playback(history.served_ns, moved, at_once=at_once)
-                for (name, record), history in zip(records, chosen, strict=True)
-            }
-            yield choice, at_once, played
+        for moved in moves:
+            played = {name: moved.playback(name, one, ns) for (name, one), ns in served}
+            yield _Played(choice, False, played, moved)
 
 
 def _together(rows: list[list[History]], missed: set[str]) -> Iterator[tuple[History, ...]]:

@@ -7,20 +7,16 @@ takes the taint off, meets the end of a timer.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, groupby, islice, product
+from itertools import groupby, islice, product
 from math import prod
 from typing import NamedTuple
 
 import msgspec
 
-from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
 from kubectl_evictplan.windows.line_windows import WaitWindow
-from kubectl_evictplan.windows.node_records import MovedTick, NodeRecord
+from kubectl_evictplan.windows.node_records import NodeRecord
 from kubectl_evictplan.windows.spans import Span
 from kubectl_evictplan.windows.unknowns.unknown import Unknown
-
-# Passes are taken to come 2 ns after the token, which may be as much after the tick: with any cost it comes later.
-_TIE_NS = 10
 
 # Instants tried inside a span, where a pod's fate can change, and histories tried for several waits.
 _INNER_INSTANTS_MAX = 6
@@ -102,57 +98,6 @@ class Services(Unknown[History]):
     def histories(self) -> list[History]:
         """The histories of the node in the run."""
         return list(self.settle(History(), HISTORIES_MAX))
-
-
-def met_ticks(
-    records: Sequence[tuple[NodeRecord, NodeRecord]],
-    served_ns: set[int],
-    starts_ns: set[int],
-    delays_ns: set[int],
-    *,
-    latest: bool,
-) -> list[MovedTick]:
-    """Ticks that take a taint off about when a timer ends that began with a service, a process or a tick; or that change what a service writes.
-
-    ``records`` of nodes at the first and the last end of a piece. Where the tick comes before the end of the timer at one end of
-    the piece, and after it at the other one, both happen in between: at the ``latest`` (else earliest) instants of everything
-    else as soon as the tick alone comes just before the end, or just after it.
-    """
-    untainted = {
-        (first_ns, max(last_ns, first_ns + _TIE_NS))
-        for first, last in records
-        for (first_ns, status), (last_ns, _) in zip(first.decisions, last.decisions, strict=False)
-        if status == TRUE
-    }
-    decided = (each for ends in records for each in ends[latest].decisions)
-    decided_ns = (at_ns for at_ns, status in decided if status != TRUE)
-    begun_ns = {*served_ns, *starts_ns, *decided_ns}
-    met = (
-        (*ticks, at_ns, at_ns + delay_ns)
-        for ticks, at_ns, delay_ns in product(untainted, begun_ns, delays_ns)
-    )
-    changes = _changes_by_ticks(records)
-    found = set[MovedTick]()
-    for first_ns, last_ns, at_ns, due_ns in chain(
-        met, ((*t, s, s) for t, s in product(changes, served_ns))
-    ):
-        # What is due 1 ns beside a tick began so that it comes just before it, or just after it.
-        if latest and first_ns < due_ns <= last_ns and due_ns != last_ns - 1:
-            found.add(MovedTick(last_ns, due_ns - 1, at_ns))
-        elif not latest and first_ns + 1 < due_ns <= last_ns:
-            found.add(MovedTick(first_ns, due_ns + 1, at_ns))
-    return sorted(found)
-
-
-def _changes_by_ticks(records: Iterable[tuple[NodeRecord, NodeRecord]]) -> set[Span]:
-    """When ticks change which taint a pass writes, at both ends of a piece."""
-    both = (
-        zip(one.taint_changes_ns(), other.taint_changes_ns(), strict=False)
-        for one, other in records
-    )
-    return {
-        (first_ns, last_ns) for ticks in both for first_ns, last_ns in ticks if first_ns < last_ns
-    }
 
 
 def _options(

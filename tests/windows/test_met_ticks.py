@@ -1,0 +1,95 @@
+"""Countdowns that end before a tick takes the taint off, or after it, for what the ticks between them cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+import pytest
+
+from builders import (
+    default_tolerations,
+    make_event,
+    make_lease,
+    make_node,
+    make_pod,
+    make_scenario,
+    make_snapshot,
+    ns,
+)
+from kubectl_evictplan.cluster.timeline import PodDeleted
+from kubectl_evictplan.controllers.flags import ControllerConfiguration, resolve_configuration
+from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
+from kubectl_evictplan.simulation.simulate import simulate
+from kubectl_evictplan.windows.unknowns.met_ticks import MovedTicks, TickChain
+from kubectl_evictplan.windows.unknowns.tick_cells import TickSteps
+
+World = tuple[ClusterSnapshot, Scenario, ControllerConfiguration]
+Span = tuple[float, float]
+
+SILENT = make_event(2.6, "kubelet-stop", ["n0"], last_heartbeat=2.5)
+
+
+def world(pod: Pod, events: Iterable[ScenarioEvent]) -> World:
+    """A node to which something happens, in a zone of its own, beside one that is well; the monitor ticks every 2 s."""
+    snapshot = make_snapshot(
+        [make_node("n0", zone="a"), make_node("n1", zone="b")],
+        [pod],
+        leases=[make_lease(name, -0.3, duration_seconds=4) for name in ("n0", "n1")],
+    )
+    flags = {"node-monitor-period": "2s", "node-monitor-grace-period": "9s"}
+    settings = ControllerSettings(kubernetes_version="1.27.16", flags=flags)
+    configuration = resolve_configuration(settings, snapshot.control_plane)
+    return snapshot, make_scenario(list(events), horizon=60), configuration
+
+
+def told(given: World) -> list[Span]:
+    evictions = [e for e in predict(*given).evictions if e.controller == "taint-eviction"]
+    return [(w.earliest_seconds, w.latest_seconds) for e in evictions for w in e.windows]
+
+
+def deleted(given: World, begins: Iterable[float]) -> Iterator[float]:
+    """When the pod goes where the monitor's first tick comes at one of these instants, and ticks that cost nothing at first cost all they can later."""
+    snapshot, scenario, configuration = given
+    for phase in begins:
+        for after in (5, 6, 7):
+            costly = ns(phase) + after * ns(2)
+            course = ((ns(phase), ns(2)), (costly, ns(2.01)))
+            timing = Timing(ns(phase), monitor_courses=(course,), pass_phase_ns=ns(0.0001))
+            entries = simulate(snapshot, scenario, configuration, timing).entries
+            yield from (e.at_ns / 1e9 for e in entries if isinstance(e, PodDeleted))
+
+
+def test_a_countdown_may_just_end_before_a_tick_takes_the_taint_off_anywhere_between_two_ends() -> (
+    None
+):
+    # n0 gets its taint between 14.5 and 16.5, and the third tick after that, 6 s later or some hundredths more, finds it ready. At both ends
+    # of the cell in which that tick comes before 21.7 it comes just 6 s later: too early for a countdown of 6 s.
+    pod = make_pod("p", "n0", tolerations=default_tolerations(6))
+    back = make_event(20, "kubelet-start", ["n0"])
+    given = world(pod, [SILENT, back, make_event(21.7, "node-ready", ["n1"], status="False")])
+    assert told(given) == [(20.5, pytest.approx(22, abs=0.02))]
+    found = sorted(set(deleted(given, [phase / 20 for phase in range(40)])))
+    assert found[0] < 20.6
+    assert found[-1] > 21.9
+    assert all(after - before < 0.1 for before, after in pairwise(found))
+
+
+def test_no_countdown_ends_before_a_tick_that_no_costs_make_so_late() -> None:
+    # n0 is tainted before 15, and the tick after that takes the taint off: 2.01 s later at the most.
+    pod = make_pod("p", "n0", tolerations=default_tolerations(3))
+    silent = make_event(1.1, "kubelet-stop", ["n0"], last_heartbeat=1)
+    assert told(world(pod, [silent, make_event(15, "kubelet-start", ["n0"])])) == []
+
+
+def test_a_tick_that_is_held_moves_others_of_its_process_only_as_far_as_it_has_to() -> None:
+    chain = TickChain((0, 10, 20, 30), (5, 16, 28, 40), TickSteps(10, 12))
+
+    earlier = MovedTicks(chain, latest=True, place=1, to_ns=13, meets_ns=28)
+    assert list(map(earlier.instant_ns, chain.last_ns)) == [3, 13, 25, 37]
+    later = MovedTicks(chain, latest=False, place=2, to_ns=25, meets_ns=20)
+    assert list(map(later.instant_ns, chain.first_ns)) == [1, 13, 25, 35]
+    assert later.instant_ns(17) == 17
