@@ -1,7 +1,8 @@
 """Random worlds against random realities of them, for as long as asked: ``make soak``.
 
 Every world is a seed (``tests/soak_worlds.py``). It is predicted once; then runs with everything unknown drawn
-at random must agree with every word of the prediction (``tests/contradictions.py``). A world that does not is
+at random, or led towards the ends of windows (``tests/guided_realities.py``), must agree with every word of the
+prediction (``tests/contradictions.py``). A world that does not is
 told with the command that repeats it alone.
 """
 
@@ -25,8 +26,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 import drawn_drains
 from begun_worlds import BegunWorld
-from contradictions import contradictions, node_contradictions, zone_contradictions
+from contradictions import (
+    contradictions,
+    node_contradictions,
+    predicted,
+    spans_of,
+    zone_contradictions,
+)
 from drain_worlds import READY, DrainedWorld
+from guided_realities import Guide
 from msgspec.structs import replace
 from realities import World, draw_reality, draw_timing
 from soak_worlds import KINDS, draw_soak_world, kind_of
@@ -89,14 +97,15 @@ def _contradictions(
     plain = world.world if isinstance(world, BegunWorld) else world
     horizon_ns = plain.scenario.horizon_ns
     assert horizon_ns is not None
-    wide = WideWorld(plain)
+    wide, guide = WideWorld(plain), guide_of(f"reality {seed}", prediction)
     for number in range(realities):
-        rng = random.Random(f"reality {seed} {number}")
+        rng = guide.choices(number)
         # The others have one value of each kind, as a prediction's runs have: they reach corners more often.
         if isinstance(world, BegunWorld):
             reality = world.reality(rng)
         else:
             reality = draw_reality(world, rng, timing_near_critical, free=number % 4 > 0)
+        guide.learn(rng, reality.entries)
         yield from (
             f"reality {number}: {wrong}"
             for wrong in (
@@ -107,6 +116,12 @@ def _contradictions(
                 *wide.contradictions(reality, horizon_ns),
             )
         )
+
+
+def guide_of(seed: str, prediction: Prediction) -> Guide:
+    """A guide to the ends of all windows of the prediction."""
+    evictions = predicted(prediction).items()
+    return Guide(seed, {key: [s for e in each for s in spans_of(e)] for key, each in evictions})
 
 
 def _drain_contradictions(

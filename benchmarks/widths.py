@@ -11,12 +11,12 @@ from __future__ import annotations
 import argparse
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count, islice
 from statistics import median, quantiles
 from typing import NamedTuple
 
-from soak import timing_near_critical
+from soak import guide_of, timing_near_critical
 from upstream_runs import RELEASE, Case, load_cases
 
 # isort: split
@@ -26,7 +26,7 @@ from drain_worlds import READY, draw_drained_world
 from realities import World, draw_reality
 from soak_worlds import CLASSES, draw_soak_world, kind_of
 
-from kubectl_evictplan.cluster.timeline import TAINT_EVICTION, Entry
+from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.prediction.document import Eviction, Prediction
 from kubectl_evictplan.prediction.predict import predict
@@ -98,11 +98,13 @@ def samples(kind: str, first: int, worlds: int, realities: int) -> Iterator[Samp
         drawn = ((seed, draw_drained_world(random.Random(seed))) for seed in count(first))
         contended = ((seed, world) for seed, world in drawn if len(world.scenario.events) > 1)
         for seed, drained in islice(contended, worlds):
-            runs = (
-                drawn_drains.reality(drained, random.Random(f"width {seed} {number}"), number)
-                for number in range(realities)
-            )
-            seen = _seen((run.entries for run in runs), nth=True)
+            seen = Seen(list)
+            for number in range(realities):
+                rng = random.Random(f"width {seed} {number}")
+                run = drawn_drains.reality(drained, rng, number)
+                for key, instants in deletions(run.entries).items():
+                    for place, at in enumerate(instants):
+                        seen[key, place].append(at)
             prediction = predict(*drained, assume_ready=READY)
             yield Sample(str(seed), prediction, float("inf"), seen, nth=True)
     else:
@@ -113,19 +115,16 @@ def samples(kind: str, first: int, worlds: int, realities: int) -> Iterator[Samp
 
 
 def of_world(name: str, world: World, realities: int) -> Sample:
-    """One world; three realities in four draw anew whatever need not be the same twice."""
-    drawn = (
-        draw_reality(
-            world,
-            random.Random(f"width {name} {number}"),
-            timing_near_critical,
-            free=number % 4 > 0,
-        )
-        for number in range(realities)
-    )
-    seen = _seen((reality.entries for reality in drawn), nth=False)
+    """One world; three realities in four draw anew whatever need not be the same twice; as many are led towards the ends of windows."""
     assert world.scenario.horizon_ns is not None
     prediction = predict(world.snapshot, world.scenario, world.configuration)
+    guide, seen = guide_of(f"width {name}", prediction), Seen(list)
+    for number in range(realities):
+        choices = guide.choices(number)
+        reality = draw_reality(world, choices, timing_near_critical, free=number % 4 > 0)
+        guide.learn(choices, reality.entries)
+        for key, instants in deletions(reality.entries).items():
+            seen[key, 0] += instants
     return Sample(name, prediction, world.scenario.horizon_ns / SECOND_NS, seen)
 
 
@@ -138,15 +137,6 @@ def of_upstream(case: Case, realities: int) -> Sample:
             key = f"default/{pod}", f"uid-{pod}", TAINT_EVICTION
             sample.seen[key, 0].append(at_ns / SECOND_NS)
     return sample
-
-
-def _seen(runs: Iterable[Iterable[Entry]], *, nth: bool) -> Seen:
-    found: Seen = defaultdict(list)
-    for entries in runs:
-        for key, instants in deletions(entries).items():
-            for place, at in enumerate(instants):
-                found[key, place if nth else 0].append(at)
-    return found
 
 
 def main() -> None:

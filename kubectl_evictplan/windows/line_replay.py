@@ -433,6 +433,9 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
         if wait is not None:
             wait.last_token = len(self._tokens_ns) - 1
             wait.useless_ns = useless_ns
+        elif waits := self._waits.get(name):
+            # It was served in time; how late it could have been is known now.
+            waits[-1].useless_ns = min(waits[-1].useless_ns, useless_ns)
 
     def _process(self, alias: str) -> int | None:
         """``doNoExecuteTaintingPass`` (or ``doEvictionPass``) for the node at the head of the line."""

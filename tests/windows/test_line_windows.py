@@ -378,3 +378,22 @@ def test_what_the_first_tick_of_a_process_writes_at_the_start_a_pass_may_not_see
     line.silent(0, "a")
     assert ZoneLine(line.told).turning_unknown == {"a"}
     assert not ZoneLine(line.told[1:]).turning_unknown
+
+
+@pytest.mark.parametrize("served_inside", [False, True])
+def test_alike_nodes_are_tainted_until_a_tick_takes_them_out_of_line_and_no_later(
+    served_inside: bool,
+) -> None:
+    # The token of 15 is one node's in the line of an early tick; in that of a late one all leave before it, or just then.
+    replayed = []
+    for tick, lag in ((5.0, 0.0), (6.0, LAG)):
+        line = Line(mid_tick_pass=served_inside)
+        line.silent(tick, "a", "b", "c")
+        line.tell(tick + 10, Told.MID_TICK)
+        line.tell(tick + 10, Told.REACHABLE, "a", "b", "c")
+        line.tell(tick + 10, Told.SWAP, qps=0)
+        replayed.append((ZoneLine(line.told), line.rules._replace(lag_ns=ns(lag))))
+    spread = replace(LAGS_ONLY, base_ns=ns(3))
+    wait = wait_windows(replayed, spread, 0, set(), Replays(Budget()))["a"][0]
+    assert wait.spans[-1][1] <= ns(16)
+    assert wait.useless_ns == ns(16)
