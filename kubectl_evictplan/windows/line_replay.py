@@ -87,6 +87,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
     _alias_of: dict[str, str] = {}
     _in_line: dict[str, InLine] = {}
     _pass_ns: int | None = None
+    _inside_tick_ns: int = -1
     _ready: dict[str, str | None] = {}
     _gone: set[str] = set()
     _unknown_since_ns: dict[str, int] = {}
@@ -316,6 +317,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
             case Told.MID_TICK:
                 if self._queue and not self._pass_inside_matters:
                     self._pass_inside_matters = self._would_matter_now()
+                self._inside_tick_ns = self._now_ns
                 if self._rules.mid_tick_pass:
                     self._pass(self._now_ns)
             case Told.CREATED:
@@ -410,7 +412,8 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
         self._queue.remove(self._alias(name))
         if self._mode != "SETREMOVE":
             self._alias_of.pop(name)  # no entry is left
-        self._close(name, self._now_ns)
+        # A pass inside the tick that takes it out of line at its end may still find it.
+        self._close(name, self._now_ns + (self._inside_tick_ns == self._now_ns))
 
     def _forget(self) -> None:
         """The queue and its limiter are made anew."""

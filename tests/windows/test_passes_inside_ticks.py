@@ -5,12 +5,15 @@ from __future__ import annotations
 import pytest
 
 from builders import (
+    UNREACHABLE,
     default_tolerations,
     make_event,
+    make_lease,
     make_node,
     make_pod,
     make_scenario,
     make_snapshot,
+    tolerates,
 )
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import refill_ns
@@ -42,6 +45,23 @@ def test_a_node_can_be_tainted_by_the_tick_that_finds_all_zones_down() -> None:
     )
     windows = [window for eviction in prediction.evictions for window in eviction.windows]
     assert any(window.earliest_seconds <= 50 <= window.latest_seconds for window in windows)
+
+
+def test_a_token_may_come_just_when_a_tick_that_finds_all_zones_down_takes_who_waits_out_of_line() -> (
+    None
+):
+    """The last instant of such a piece as well: nobody knows when the zone used its last token."""
+    waiting = make_node("n1", ready="Unknown", transition=-300)
+    pod = make_pod("p", "n1", tolerations=[tolerates(UNREACHABLE, 7)])
+    leases = [make_lease("n1", -340), make_lease("n2", -36)]
+    prediction = predict(
+        make_snapshot([waiting, "n2"], [pod], leases=leases),
+        make_scenario([make_event(1, "cordon", ["n1"])], horizon=60),
+        resolve_configuration(ControllerSettings("1.29.6"), ControlPlaneFlags()),
+    )
+    # n2 was heard last by the tick at -31 at the latest: given up 40 s later, and what nine ticks cost.
+    [window] = prediction.evictions[0].windows
+    assert (window.earliest_seconds, window.latest_seconds) == (7, pytest.approx(9 + 7, abs=0.1))
 
 
 def test_a_zone_whose_nodes_are_deleted_may_be_forgotten_before_the_others_fail() -> None:
