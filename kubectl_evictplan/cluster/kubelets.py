@@ -29,6 +29,18 @@ SILENT_AFTER_PERIODS = 2
 OVERDUE_NS = 60 * SECOND_NS
 
 
+def ended_by_ns(pod: Pod, node: Node) -> int:
+    """By when a kubelet that is up ends a pod that was deleted before the start: its deadline, or its whole grace period once it was back."""
+    assert pod.deletion_timestamp_ns is not None, "only of pods that terminate"
+    ready = node.condition(READY)
+    if ready is None or ready.status != "True" or ready.last_transition_time_ns is None:
+        return pod.deletion_timestamp_ns
+    # Times of conditions are whole seconds.
+    back_ns = ready.last_transition_time_ns + SECOND_NS
+    seconds = pod.deletion_grace_period_seconds or 0
+    return max(pod.deletion_timestamp_ns, back_ns + seconds * SECOND_NS)
+
+
 class LeaseVersion(msgspec.Struct, frozen=True):
     """What a Lease shows, as far as it tells one resourceVersion from another.
 
@@ -218,11 +230,11 @@ class Kubelets:
         """Kubelets that are up finish, by its deadline, what was deleted before the start."""
         now_ns = self._state.now_ns
         for pod in list(self._state.pods.values()):
-            deadline_ns = pod.deletion_timestamp_ns
-            if deadline_ns is None or deadline_ns < now_ns - OVERDUE_NS:
+            node, deadline_ns = self._state.nodes.get(pod.node_name), pod.deletion_timestamp_ns
+            if node is None or deadline_ns is None or deadline_ns < now_ns - OVERDUE_NS:
                 continue  # long overdue: something that we cannot see holds it
             if self._ends_pods(pod.node_name):
-                self._schedule_finish(pod, max(deadline_ns - now_ns, 0), ())
+                self._schedule_finish(pod, max(ended_by_ns(pod, node) - now_ns, 0), ())
 
     def is_up(self, name: str) -> bool:
         """Whether the node's kubelet renews its lease now."""

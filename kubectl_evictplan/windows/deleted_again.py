@@ -10,7 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from kubectl_evictplan.cluster.kubelets import OVERDUE_NS, is_up_at_start, observed_at_ns
+from kubectl_evictplan.cluster.kubelets import (
+    OVERDUE_NS,
+    ended_by_ns,
+    is_up_at_start,
+    observed_at_ns,
+)
 from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, TRUE
@@ -96,7 +101,7 @@ def _gone_by_ns(node: Node, pod: Pod, snapshot: ClusterSnapshot, scenario: Scena
         return NEVER_NS
     if not is_up_at_start(node, snapshot.leases.get(node.name), seen_ns):
         return NEVER_NS
-    left_ns = max(deadline_ns - start_ns, 0)
+    left_ns = max(ended_by_ns(pod, node) - start_ns, 0)
     before = (event for event in scenario.events if event.at_ns <= left_ns)
     meets = any(node.name in event.touched_nodes or pod.key in event.pods for event in before)
     return NEVER_NS if meets else left_ns

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from kubectl_evictplan.cluster.kubelets import OVERDUE_NS
+from kubectl_evictplan.cluster.kubelets import OVERDUE_NS, ended_by_ns
 from kubectl_evictplan.cluster.placement import lets_in
 from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE
 from kubectl_evictplan.controllers.replication import REPLACED, STATEFUL_SET, owner_key
@@ -212,6 +212,8 @@ class DrainPlan:
         left_ns = (pod.deletion_timestamp_ns or 0) - self._scenario.start_ns
         if self._world.finalizers.lasting(pod) or left_ns < -OVERDUE_NS:
             return None
+        if (node := self._nodes.get(pod.node_name)) is not None:
+            left_ns = ended_by_ns(pod, node) - self._scenario.start_ns
         removed_ns = range_ns(Latency.REMOVE_FINALIZER)[1] if pod.finalizers else 0
         return max(left_ns, 0) + range_ns(Latency.REPORT_EXIT)[1] + removed_ns
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from kubectl_evictplan.cluster.kubelets import ended_by_ns
 from kubectl_evictplan.cluster.timeline import Timeline
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.engine.timing import Timing
@@ -117,10 +118,14 @@ def exit_instants(snapshot: ClusterSnapshot, scenario: Scenario) -> dict[str, se
     Of pods that people delete, or somebody did before the start.
     """
     found: dict[str, set[int]] = defaultdict(set)
+    nodes = {node.name: node for node in snapshot.nodes}
     for pod in snapshot.pods:
-        deadline_ns = pod.deletion_timestamp_ns
-        if deadline_ns is not None and deadline_ns > scenario.start_ns:
-            found[pod.key].add(deadline_ns - scenario.start_ns)
+        if pod.deletion_timestamp_ns is not None:
+            deadlines_ns = {pod.deletion_timestamp_ns}
+            if pod.node_name in nodes:
+                deadlines_ns.add(ended_by_ns(pod, nodes[pod.node_name]))
+            left_ns = (at_ns - scenario.start_ns for at_ns in deadlines_ns)
+            found[pod.key].update(at_ns for at_ns in left_ns if at_ns > 0)
     deletions = [event for event in scenario.events if isinstance(event, DeletePods)]
     deleted = {key for event in deletions for key in event.pods}
     deleted |= {pod.key for pod in snapshot.pods if pod.deletion_timestamp_ns is not None}

@@ -85,3 +85,21 @@ def test_what_was_deleted_while_its_node_was_gone_is_ended_when_the_node_is_back
         configuration = resolve_configuration(ControllerSettings("1.33.4"), snapshot.control_plane)
         run = simulate(snapshot, make_scenario(events, horizon=120), configuration, timing)
         assert [e.at_ns for e in run.entries if isinstance(e, PodGone)] == [ns(gone)]
+
+
+def test_a_kubelet_that_was_back_just_before_the_start_may_need_the_whole_grace_period_again() -> (
+    None
+):
+    node = make_node("n0", taints=["A:NoExecute"], transition=-4)
+    pod = make_pod("p", "n0", deleted=-40, grace_seconds=30)
+    configuration = resolve_configuration(
+        ControllerSettings("1.33.4"), make_snapshot().control_plane
+    )
+    taint = make_event(20, "taint", ["n0"], taint="B:NoExecute")
+    scenario = make_scenario([taint], horizon=60)
+    [row] = predict(make_snapshot([node], [pod]), scenario, configuration).evictions
+    # Its deadline was at -10.
+    assert (row.certainty, row.windows[0].earliest_seconds) == ("possible", 20)
+    timeline = simulate(make_snapshot([node], [pod]), scenario, configuration)
+    [gone] = [entry for entry in timeline.entries if isinstance(entry, PodGone)]
+    assert gone.at_ns == ns(27)  # what is cut to -4 was posted before -3
