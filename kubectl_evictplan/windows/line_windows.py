@@ -354,9 +354,7 @@ def _spans_of_token(
     varies = varies or spread.lags_vary or max(several) - min(several) > slack_ns
     lags_ns = spread.lags_ns(token) if varies else 0
     since_ns = min(replay.eligible_ns for replay in own)
-    # A pass inside the tick that takes the node out of line comes just before that.
-    just_ns = 0 if any(each.tokens.at_ns[token] == each.useless_ns for each in own) else 1
-    until_ns = min(max(replay.useless_ns for replay in own) - just_ns, spread.end_ns)
+    until_ns = min(max(replay.useless_ns for replay in own) - 1, spread.end_ns)
     elsewhere = sorted(_spent_on_others(token, own, replays))
     for low_ns, high_ns in merge_spans(((at_ns, at_ns) for at_ns in instants), slack_ns):
         # Whose token it is may change anywhere between replays.
@@ -374,7 +372,7 @@ def _spans_of_token(
                 # Here it comes too late, or never.
                 tokens_ns = replay.tokens.at_ns
                 at_ns = tokens_ns[token] if token < len(tokens_ns) else NEVER_NS
-                left_ns = max(replay.useless_ns - just_ns, until_ns)
+                left_ns = max(replay.useless_ns - 1, until_ns)
                 limit_ns = min(at_ns, left_ns, high_ns + slack_ns, spread.end_ns)
                 reach_high_ns = max(reach_high_ns, limit_ns)
         yield reach_low_ns, reach_high_ns

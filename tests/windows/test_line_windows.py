@@ -396,4 +396,4 @@ def test_alike_nodes_are_tainted_until_a_tick_takes_them_out_of_line_and_no_late
     spread = replace(LAGS_ONLY, base_ns=ns(3))
     wait = wait_windows(replayed, spread, 0, set(), Replays(Budget()))["a"][0]
     assert wait.spans[-1][1] <= ns(16)
-    assert wait.useless_ns == ns(16)
+    assert wait.useless_ns == ns(16) + 1  # a pass inside that very tick still helps
