@@ -19,7 +19,7 @@ from kubectl_evictplan.windows.outcome import EvictionKey
 # kubectl lists the pods of a node before it begins with it.
 _LISTED_NS = SECOND_NS
 # Beginnings of a scenario are proven that have so many times its nodes.
-_TIMES_PROVEN = 2
+_TIMES_PROVEN = 3
 # More than there ever are.
 _MORE = 1 << 32
 

@@ -85,14 +85,25 @@ class DrainBounds:
         rules: EvictionRules,
     ) -> None:
         surely: dict[EvictionKey, RowBounds] = {}
+        refusals: dict[tuple[Drain, str], int] = {}
         for until_ns, earlier in earlier_processes(scenario):
-            self._prove_twice(earlier, surely, world, ready, with_any_room(rooms), rules)
+            plan = DrainPlan(world, earlier, refusals)
+            self._prove_twice(plan, surely, world, ready, with_any_room(rooms), rules)
             surely |= over_by(until_ns, self.rows)
-        self._prove_twice(scenario, surely, world, ready, rooms, rules)
+            refusals.update(self._refusals(until_ns))
+        plan = DrainPlan(world, scenario, refusals)
+        self._prove_twice(plan, surely, world, ready, rooms, rules)
+
+    def _refusals(self, until_ns: int) -> Iterator[tuple[tuple[Drain, str], int]]:
+        """Nodes that processes have surely refused before that offset, and by when."""
+        for drain, turn in self.turns.items():
+            by_ns = turn.end.latest_ns if turn.end is not None else None
+            if turn.reasons == {DrainEnd.REFUSED} and by_ns is not None and by_ns < until_ns:
+                yield (self.plan.drains[drain.process], drain.node), by_ns
 
     def _prove_twice(
         self,
-        scenario: Scenario,
+        plan: DrainPlan,
         surely: dict[EvictionKey, RowBounds],
         world: DrainWorld,
         ready: ReadyTimes,
@@ -101,7 +112,7 @@ class DrainBounds:
     ) -> None:
         """The proof, and where there are several processes once more with what it has shown; ``surely``: what is known before."""
         rest = world, ready, rooms, rules
-        self._prove(DrainPlan(world, scenario), *rest)
+        self._prove(plan, *rest)
         if len(self.plan.processes) < 2:
             return
         # What one process has deleted another one does not find, or finds terminating; who goes too late is not made anew on its nodes.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
+from types import MappingProxyType
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -39,6 +40,10 @@ from kubectl_evictplan.windows.drain_world import (
 _CORDONING_NS = SECOND_NS
 # The scheduler sees a cordon that much later at most.
 _LATE_VIEW_NS = SECOND_NS
+
+
+# By process and node.
+Refusals = Mapping[tuple[Drain, str], int]
 
 
 class Leaving(NamedTuple):
@@ -109,9 +114,12 @@ class PlannedTurn(NamedTuple):
 
 
 class DrainPlan:
-    """Every turn of every process."""
+    """Every turn of every process; ``refusals``: offsets by which processes have surely refused nodes."""
 
-    def __init__(self, world: DrainWorld, scenario: Scenario) -> None:
+    def __init__(
+        self, world: DrainWorld, scenario: Scenario, refusals: Refusals = MappingProxyType({})
+    ) -> None:
+        self._refusals = refusals
         self._world = world
         self._scenario = scenario
         self.start_ns = scenario.start_ns
@@ -172,7 +180,7 @@ class DrainPlan:
             listed = refused or not (may_refuse or perhaps_refuse)
         if refused:
             evicted = guests = leaving = strangers = ()
-        others = [one for one in self.drains if name in one.nodes]
+        others = [one for one in self.drains if name in one.nodes and self._meet(one, event, name)]
         # Where each of them refuses the node nobody takes away why the others do.
         alone = len(others) == 1 or all(self._found(staying, one.options)[0] for one in others)
         begun_ns = event.latest_ns + _cordoning_ns(event)
@@ -191,6 +199,15 @@ class DrainPlan:
             place == 0 and all(one is event or one.at_ns > begun_ns for one in others),
             strangers,
             self._world.finalizers,
+        )
+
+    def _meet(self, one: Drain, other: Drain, name: str) -> bool:
+        """Whether two processes that drain a node may matter to each other there: not if one has refused it before the other begins."""
+        refused_ns = self._refusals.get((one, name)), self._refusals.get((other, name))
+        begin_ns = other.at_ns, one.at_ns
+        return not any(
+            by_ns is not None and by_ns < at_ns
+            for by_ns, at_ns in zip(refused_ns, begin_ns, strict=True)
         )
 
     def _found(self, pods: Iterable[Pod], options: DrainOptions) -> tuple[bool, tuple[Pod, ...]]:

@@ -118,7 +118,7 @@ def test_so_with_any_number_of_processes() -> None:
     assert window(bounds, "web-1") == window(proven(snapshot, *events[:2]), "web-1")
 
 
-def test_beginnings_are_proven_until_they_have_twice_as_many_nodes_as_the_whole() -> None:
+def test_beginnings_are_proven_until_they_have_three_times_as_many_nodes_as_the_whole() -> None:
     def begins(number: int) -> list[int]:
         events = (drain("a1", at=at) for at in range(1, number + 1))
         found = list(earlier_processes(drains(*events)))
@@ -126,9 +126,9 @@ def test_beginnings_are_proven_until_they_have_twice_as_many_nodes_as_the_whole(
         return [until_ns // 10**9 for until_ns, _ in found]
 
     assert begins(1) == []
-    # 1 + 2 + 3 + 4 nodes are twice 5.
-    assert begins(5) == [2, 3, 4, 5]
-    assert begins(6) == [2, 3, 4, 5]
+    # 1 + ... + 6 nodes are three times 7.
+    assert begins(7) == [2, 3, 4, 5, 6, 7]
+    assert begins(8) == [2, 3, 4, 5, 6, 7]
     assert list(earlier_processes(drains(drain("a1", at=1), drain("b1", at=1)))) == []
 
 
@@ -144,3 +144,18 @@ def test_nodes_that_are_drained_later_may_take_replacements_until_then() -> None
     scarce = Rooms({}, (Room(1, 1), Room(0, 0)))
     assert [one.least for one in with_any_room(scarce).rooms] == [1, 0]
     assert all(one.most > 1000 for one in with_any_room(scarce).rooms)
+
+
+def test_who_has_refused_a_node_before_another_process_begins_is_as_if_it_never_came() -> None:
+    snapshot = drained_cluster(App("bare", ["a1"], "", grace=1), App("web", ["a1", "b1"], most=1))
+    refused, forced = drain("a1", at=1), drain("a1", at=4, force=True)
+    bounds = proven(snapshot, refused, forced)
+    assert bounds.rows == proven(snapshot, forced).rows
+    assert {key.pod for key, row in bounds.rows.items() if row.certain} == {
+        "default/bare-0",
+        "default/web-0",
+    }
+    assert bounds.exit_codes == {0: {1}, 1: {0}}
+    # The other way round it may find nothing that it would refuse the node for.
+    assert 1 not in proven(snapshot, forced.moved_to(ns(1)), refused.moved_to(ns(1.2))).exit_codes
+    assert 0 not in proven(snapshot, refused, forced.moved_to(ns(1.2))).exit_codes
