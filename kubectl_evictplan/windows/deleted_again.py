@@ -35,6 +35,7 @@ from kubectl_evictplan.windows.outcome import (
     PossibleEviction,
 )
 from kubectl_evictplan.windows.spans import NEVER_NS, Span, disjoint_outcomes
+from kubectl_evictplan.windows.spent_tokens import still_in_line
 from kubectl_evictplan.windows.unknowns.of_pods import StaleKey
 
 _MISSED = frozenset({StaleKey.name})
@@ -59,11 +60,13 @@ def bound_deleted_again(
     if not tainted:
         return
     changes = _changes(result, scenario, tainted)
+    in_line = still_in_line(snapshot, configuration)
     for name, node in tainted.items():
         for pod in going[name]:
             longest_ns = _longest_ns(pod, scenario)
             begun = [*changes[name], *_other_tolerations(pod, scenario)]
-            if _may_be_put_once_more(node, scenario.start_ns, configuration):
+            put_again = _may_be_put_once_more(node, scenario.start_ns, configuration)
+            if put_again or name in in_line:
                 begun.append((0, horizon_ns))
             spans = [(low_ns, high_ns + longest_ns) for low_ns, high_ns in begun]
             spans += _running(node, pod, snapshot, scenario.start_ns, configuration)
@@ -112,8 +115,8 @@ def _may_be_put_once_more(
 ) -> bool:
     """Whether the node may still be in line for the taint that it has: that one is written anew then, with another time.
 
-    Entries of before the start that nobody can see (rule 10); else a tick that listed the node before a pass tainted it,
-    or that took all nodes out of line meanwhile, has put it there once more: not long ago, for it would have got a token by now.
+    Entries of before the start that nobody can see (rule 10); else a tick that listed the node before a pass tainted it has put it
+    there once more: not long ago, for it would have got a token by now.
     """
     taints = [taint for taint in node.taints if is_lifecycle_no_execute(taint)]
     if not taints or node.ready_status == TRUE or not configuration.taint_mode:

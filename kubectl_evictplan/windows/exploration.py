@@ -20,7 +20,7 @@ from kubectl_evictplan.cluster.timeline import AboutPod, Timeline, ZoneStateChan
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.durations import MINUTE_NS
 from kubectl_evictplan.kube.objects import NO_SCHEDULE, ClusterSnapshot
-from kubectl_evictplan.kube.taints import UNREACHABLE, no_execute_taints
+from kubectl_evictplan.kube.taints import UNREACHABLE, key_and_effect, no_execute_taints
 from kubectl_evictplan.kube.topology import zone_display_name
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.alike_nodes import AlikeNodes
@@ -35,6 +35,7 @@ from kubectl_evictplan.windows.node_runs import (
 from kubectl_evictplan.windows.outcome import (
     READY,
     TAINT_ADDED,
+    TAINT_REMOVED,
     Exploration,
     NodeChangeKey,
     WindowOverRuns,
@@ -149,9 +150,26 @@ def _explored(
         from kubectl_evictplan.windows.deleted_again import bound_deleted_again  # rarely needed
 
         bound_deleted_again(result, snapshot, scenario, configuration, horizon_ns)
+    again = {name for piece in plan for name in piece.still_in_line}
+    if again:
+        _drop_put_once_more(result, snapshot, again)
     for table in (result.nodes, result.zones, result.cancels):
         table.drop_after(horizon_ns)
     return result
+
+
+def _drop_put_once_more(result: Exploration, snapshot: ClusterSnapshot, names: set[str]) -> None:
+    """A taint that is written anew while it stands changes nothing that a node shows, but its time."""
+    changed = {key for key, _ in result.nodes.windows}
+    stands = {
+        NodeChangeKey(node.name, TAINT_ADDED, key_and_effect(taint))
+        for node in snapshot.nodes
+        if node.name in names
+        for taint in node.taints
+        if NodeChangeKey(node.name, TAINT_REMOVED, key_and_effect(taint)) not in changed
+    }
+    for key, ordinal in [nth for nth in result.nodes.windows if nth[0] in stands]:
+        del result.nodes.windows[key, ordinal]
 
 
 def _explored_lines(

@@ -31,7 +31,7 @@ from kubectl_evictplan.windows.node_courses import (
 )
 from kubectl_evictplan.windows.processes_up import ProcessLife
 from kubectl_evictplan.windows.spans import Span
-from kubectl_evictplan.windows.spent_tokens import may_stand_still
+from kubectl_evictplan.windows.spent_tokens import may_stand_still, still_in_line
 from kubectl_evictplan.windows.unknowns.lines import (
     PASS_LAG_MAX_NS,
     token_max_ns,
@@ -282,7 +282,7 @@ class LatestServices:
     ) -> _Spells:
         """As far as that process has nodes in line: it takes out whom it serves, until the node is Ready again."""
         begins, ends, written, seen = list[int](), list[int](), list[int](), list[int]()
-        anyhow, unbounded = self._more_tokens, list[Span]()
+        anyhow, unbounded = self._more_tokens + len(self._still_in_line), list[Span]()
         for member in self._members.get(zone, ()):
             course = member.course
             served_ns = [
@@ -308,6 +308,10 @@ class LatestServices:
     def _life_until(self, at_ns: int) -> ProcessLife:
         """The process that runs up to that instant, which is in one of ``_segments``."""
         return next(each for each in self._courses.lives if at_ns <= each.ends_ns)
+
+    @cached_property
+    def _still_in_line(self) -> tuple[str, ...]:
+        return still_in_line(self._snapshot, self._configuration)
 
     @cached_property
     def _stands_still(self) -> bool:

@@ -258,6 +258,7 @@ class NodeRunner:
             monitor_courses=grid.courses,
             zones_backwards=piece.zones_backwards,
             zone_states=piece.zone_states,
+            still_in_line=piece.still_in_line,
             serves_queues=False,
             mid_tick_pass=True,
             initial_token=False,

@@ -11,7 +11,7 @@ noticed. Zones are coupled only where all of them are down: one of which it is p
   token goes to one of those who still wait, and all of them wait: ``_tokens_before`` says how many others may come first.
   Where nobody sees what is in line since before the start (``may_stand_still``) the last may wait for ever.
 
-Nothing is proven of zones in which no node counts, nor where a tick may yet have to see in which state a zone is at the start.
+Nothing is proven of zones in which no node counts, nor where a tick may yet have to see in which state a zone is at the start, or who is in line although it has the taint.
 
 Where exploration was not complete these bounds are printed, and only what they prove is called certain.
 """
@@ -38,7 +38,7 @@ from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.falling_zones import FallingZones, only_falls
 from kubectl_evictplan.windows.noticing import Noticing
 from kubectl_evictplan.windows.spans import Span
-from kubectl_evictplan.windows.spent_tokens import StatesBefore, may_stand_still
+from kubectl_evictplan.windows.spent_tokens import StatesBefore, may_stand_still, still_in_line
 from kubectl_evictplan.windows.unknowns.lines import (
     PASS_LAG_MAX_NS,
     token_max_ns,
@@ -109,6 +109,7 @@ class OuterBounds:
             and configuration.node_lifecycle_enabled
             and only_falls(scenario)
             and not StatesBefore(snapshot, scenario.start_ns, configuration).zones
+            and not still_in_line(snapshot, configuration)
         ):
             self._find(FallingZones(snapshot, scenario, configuration, self._step_max_ns))
 

@@ -7,7 +7,7 @@ its turn came (``RateLimitedTimedQueue.Try``), and is there again after 1 / rate
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice, product
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
@@ -214,6 +214,42 @@ class StatesBefore:
 
     def _state(self, ready: int, down: int) -> str:
         return compute_zone_state(ZoneCount(ready, down), self._threshold)
+
+
+def still_in_line(
+    snapshot: ClusterSnapshot, configuration: ControllerConfiguration
+) -> tuple[str, ...]:
+    """Nodes that may be in line for the taint that they have.
+
+    A pass inside the tick that found all zones down has tainted them. That tick looked at copies of before: it took them out of line
+    and left the taint, so the next one put them in line again, where they wait for a zone that is not down any more.
+    """
+    if not configuration.taint_mode or snapshot.bystanders:
+        return ()
+    waiting = {
+        node.name: max(added)
+        for node in snapshot.nodes
+        if node.ready_status != TRUE and (added := list(_added_ns(node)))
+    }
+    if not waiting:
+        return ()
+    zones = ZoneMembership(configuration)
+    # A node that has been ready since before the taint kept its zone from being down.
+    conditions = (node.condition(READY) for node in snapshot.nodes if not zones.is_excluded(node))
+    ready = (each for each in conditions if each is not None and each.status == TRUE)
+    back_ns = min((each.last_transition_time_ns or 0 for each in ready), default=NEVER_NS)
+    began_ns = snapshot.control_plane.leader_acquire_time_ns or 0
+    return tuple(
+        name
+        for name, added_ns in waiting.items()
+        if began_ns - _ROUNDING_NS <= added_ns < back_ns + _ROUNDING_NS
+    )
+
+
+def _added_ns(node: Node) -> Iterator[int]:
+    """When node lifecycle put its NoExecute taints on."""
+    added_ns = (taint.time_added_ns for taint in node.taints if is_lifecycle_no_execute(taint))
+    yield from (at_ns for at_ns in added_ns if at_ns is not None)
 
 
 def _names_of_gone_nodes(snapshot: ClusterSnapshot) -> set[str]:

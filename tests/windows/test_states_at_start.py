@@ -6,7 +6,15 @@ from collections.abc import Iterable
 
 import pytest
 
-from builders import UNREACHABLE, make_event, make_lease, make_node, make_scenario, make_snapshot
+from builders import (
+    UNREACHABLE,
+    make_event,
+    make_lease,
+    make_node,
+    make_scenario,
+    make_snapshot,
+    make_taint,
+)
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.objects import Lease, Node
 from kubectl_evictplan.prediction.document import Prediction
@@ -80,3 +88,22 @@ def test_who_waits_in_another_zone_is_perhaps_not_served_before_all_zones_are_kn
     [taint] = taints
     # The limiter that was stopped begins without a token: it comes 10 s after the tick.
     assert taint.latest_seconds >= PERIOD - 1 + 10 - COST
+
+
+def test_whom_a_pass_tainted_inside_the_tick_that_found_all_zones_down_may_cost_one_more_token() -> (
+    None
+):
+    """That tick took it out of line and left the taint, and the next one put it there once more."""
+    taint = make_taint(f"{UNREACHABLE}:NoExecute", added=-20)
+    tainted = make_node("n0", zone="a", ready="Unknown", transition=-22, taints=[taint])
+    waiting = make_node("n1", zone="a", ready="Unknown", transition=-22)
+    for at, latest in ((-15, 20), (-300, 10)):
+        # Only where no node was ready at -20.
+        [change] = [
+            change
+            for node in predicted([tainted, waiting, back("n2", "b", at)]).nodes
+            for change in node.changes
+            if change.value == f"{UNREACHABLE}:NoExecute" and node.node == "n1"
+        ]
+        assert change.certainty == "certain"
+        assert change.latest_seconds == pytest.approx(latest, abs=0.5)

@@ -139,7 +139,8 @@ class NodeLifecycle:
         self._zone_states.load(dict(self._timing.zone_states))
         for name, node in self._state.nodes.items():
             # In the other mode a taint that is left tells nothing of whom the line has served.
-            if self._configuration.taint_mode and self._tainter.owns_taint(node):
+            served = self._tainter.owns_taint(node) and name not in self._timing.still_in_line
+            if self._configuration.taint_mode and served:
                 self._queues.mark_served(name)
             if node.ready_status != TRUE:
                 self._queues.record(Told.STATUS, name=name, status=node.ready_status)

@@ -14,6 +14,7 @@ from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.simulate import starts_without_controller
 from kubectl_evictplan.windows.alike_nodes import AlikeNodes
 from kubectl_evictplan.windows.pieces import Grid, Piece
+from kubectl_evictplan.windows.spent_tokens import still_in_line
 from kubectl_evictplan.windows.unknowns.last_heartbeats import LastHeartbeats
 from kubectl_evictplan.windows.unknowns.monitor_ticks import MonitorPhase, TickCost, TickMeetings
 from kubectl_evictplan.windows.unknowns.starts import KubeletReturns, ProcessStarts
@@ -101,6 +102,23 @@ class StatesAtStart(Unknown[Piece]):
         return ticks.newest(0)
 
 
+class LinesAtStart(Unknown[Piece]):
+    """A tick that takes all nodes out of line leaves the taint that a pass inside it writes, and the next one puts them in line again."""
+
+    name = "lines at the start"
+    what = "whether a node is still in line for a taint that it got when all zones were down"
+
+    def __init__(self, snapshot: ClusterSnapshot, configuration: ControllerConfiguration) -> None:
+        self._names = still_in_line(snapshot, configuration)
+
+    def settle(self, part: Piece, most: int) -> Iterator[Piece]:
+        """None of them, and each one alone; in several zones one may be at a time: partly."""
+        yield part if len(self._names) < 2 else part.missing(self.name)
+        if not starts_without_controller(part.scenario):
+            for name in self._names[:_STATES_MAX]:
+                yield part._replace(still_in_line=(name,))
+
+
 # Of two answers the exact one may take twice as long.
 _WORTH_BEING_EXACT = 2
 
@@ -120,6 +138,7 @@ def pieces(
     processes = ProcessStarts(configuration, meetings.instants, meetings.begin_instants)
     ticks = (TickCost(meetings), processes, MonitorPhase(meetings))
     walk, states = ZoneWalk(snapshot, configuration), StatesAtStart(meetings)
+    lines = LinesAtStart(snapshot, configuration)
     most = max(runs_max // 2, 1)
     enough = most * _WORTH_BEING_EXACT
 
@@ -130,7 +149,8 @@ def pieces(
             if found is None:
                 return None
             walked = [each for piece in found for each in walk.settle(piece, enough)]
-            whole += [each for piece in walked for each in states.settle(piece, enough)]
+            begun = [each for piece in walked for each in states.settle(piece, enough)]
+            whole += [each for piece in begun for each in lines.settle(piece, enough)]
         return whole if len(whole) <= enough else None
 
     whole = in_cells([Piece(scenario)])
@@ -140,12 +160,14 @@ def pieces(
     if whole is not None:
         return whole
     if heartbeats.is_known(scenario):
-        return settled(Piece(scenario), (returns, *ticks, heartbeats, walk, states), most)
+        return settled(Piece(scenario), (returns, *ticks, heartbeats, walk, states, lines), most)
     # Too many choices: each of a few of last heartbeats with every phase, and one phase for each of many.
     corners = [corner for part in begun for corner in heartbeats.corners(part)]
     share = max(most * 2 // 3 // len(corners), 1)
-    found = [piece for each in corners for piece in settled(each, (*ticks, walk, states), share)]
+    found = [
+        piece for each in corners for piece in settled(each, (*ticks, walk, states, lines), share)
+    ]
     for index in range(most // 3):
         drawn = heartbeats.drawn(begun[index % len(begun)], index)
-        found += settled(drawn, (*ticks, walk, states), 1)
+        found += settled(drawn, (*ticks, walk, states, lines), 1)
     return found

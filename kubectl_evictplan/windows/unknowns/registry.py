@@ -13,7 +13,7 @@ from kubectl_evictplan.windows.unknowns.lines import (
 )
 from kubectl_evictplan.windows.unknowns.monitor_ticks import MonitorPhase, TickCost
 from kubectl_evictplan.windows.unknowns.of_drains import DrainLatencies
-from kubectl_evictplan.windows.unknowns.of_node_runs import StatesAtStart, ZoneWalk
+from kubectl_evictplan.windows.unknowns.of_node_runs import LinesAtStart, StatesAtStart, ZoneWalk
 from kubectl_evictplan.windows.unknowns.of_pods import (
     GarbageCollection,
     PodExit,
@@ -33,6 +33,7 @@ UNKNOWNS: tuple[type[Unknown[Any]], ...] = (
     TickCost,
     ZoneWalk,
     StatesAtStart,
+    LinesAtStart,
     OrderInLine,
     PassLag,
     TokenAtStart,
