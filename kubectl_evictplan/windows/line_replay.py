@@ -13,15 +13,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Mapping, Sequence
-from functools import lru_cache
 
 import msgspec
 
 from kubectl_evictplan.cluster.timeline import QueueOperation, Told, WasteReason
-from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import (
-    RateLimiter,
-    TokenBucketRateLimiter,
-)
+from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import TokenBucketRateLimiter
 from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import (
     STALE_LISTER_NS,
     wait_before_retry_ns,
@@ -33,6 +29,7 @@ from kubectl_evictplan.controllers.node_lifecycle.rate_limited_timed_queue impor
 )
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.windows.spans import NEVER_NS
+from kubectl_evictplan.windows.unknowns.lines import next_pass_ns, tokens_after
 from kubectl_evictplan.windows.zone_lines import (
     InLine,
     LineHistory,
@@ -43,27 +40,6 @@ from kubectl_evictplan.windows.zone_lines import (
 )
 
 _OUTSIDE = (Told.STATUS, Told.NODE_GONE, Told.UNTAINTED)
-
-
-def _next_pass_ns(limiter: RateLimiter, now_ns: int, lag_ns: int) -> int | None:
-    """The first pass that finds a token; None when there is never one."""
-    ready_ns = limiter.ready_at_ns(now_ns)
-    # 2 ns: ``ready_at_ns`` is a lower bound that is tight to 2 ns.
-    return None if ready_ns is None else max(ready_ns, now_ns) + lag_ns + 2
-
-
-@lru_cache(maxsize=64)
-def _tokens_after(qps: float, level: float, lag_ns: int, number: int) -> Sequence[int]:
-    """When passes get so many tokens of a bucket that holds ``level`` now, from now on: the same in every replay."""
-    limiter, tokens_ns, now_ns = TokenBucketRateLimiter(qps), list[int](), 0
-    limiter.fill(level, now_ns)
-    while len(tokens_ns) < number:
-        while limiter.try_accept(now_ns):
-            tokens_ns.append(now_ns)
-        next_ns = _next_pass_ns(limiter, now_ns, lag_ns)
-        assert next_ns is not None, "a bucket with a rate gets ready"
-        now_ns = next_ns
-    return tokens_ns
 
 
 class LineReplay(msgspec.Struct, eq=False, dict=True):
@@ -185,7 +161,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
         """The tokens that follow one that was taken just now; returns how many nodes are left in the end."""
         now_ns, rules = self._now_ns, self._rules
         several = 1 << left.bit_length()  # a length that many replays have in common
-        later_ns = _tokens_after(limiter.qps, limiter.level_at(now_ns), rules.lag_ns, several)
+        later_ns = tokens_after(limiter.qps, limiter.level_at(now_ns), rules.lag_ns, several)
         number = min(left, bisect_right(later_ns, rules.end_ns - now_ns))
         self._tokens_ns += [now_ns + ns for ns in later_ns[:number]]
         return left - number
@@ -241,7 +217,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
     def _plan_pass(self) -> None:
         if self._queue:
             self._look_at_token()
-            at_ns = _next_pass_ns(self._queue.limiter, self._now_ns, self._rules.lag_ns)
+            at_ns = next_pass_ns(self._queue.limiter, self._now_ns, self._rules.lag_ns)
             held = self._rules.held
             if at_ns is not None and held is not None and held[0] == len(self._tokens_ns):
                 at_ns = max(at_ns, held[1])
@@ -272,7 +248,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
         ready_ns = self._queue.limiter.ready_at_ns(self._now_ns)
         if ready_ns is None:
             return self._pass_ns is not None
-        next_ns = _next_pass_ns(self._queue.limiter, self._now_ns, self._rules.lag_ns)
+        next_ns = next_pass_ns(self._queue.limiter, self._now_ns, self._rules.lag_ns)
         return ready_ns <= self._now_ns or next_ns != self._pass_ns
 
     def _tick(self) -> None:

@@ -9,10 +9,15 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
-from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import refill_ns
+from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import (
+    RateLimiter,
+    TokenBucketRateLimiter,
+    refill_ns,
+)
 from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import STALE_LISTER_NS
 from kubectl_evictplan.kube.durations import MICROSECOND_NS, MILLISECOND_NS, SECOND_NS
 from kubectl_evictplan.windows.unknowns.unknown import Unknown, settled
@@ -30,6 +35,27 @@ def token_max_ns(rate_qps: float) -> int:
 def wasted_tokens_max(rate_qps: float) -> int:
     """How many tokens are wasted at the most on a node that an informer still shows as ready."""
     return 1 + int(rate_qps * STALE_LISTER_NS / SECOND_NS)
+
+
+def next_pass_ns(limiter: RateLimiter, now_ns: int, lag_ns: int) -> int | None:
+    """The first pass that finds a token; None when there is never one."""
+    ready_ns = limiter.ready_at_ns(now_ns)
+    # 2 ns: ``ready_at_ns`` is a lower bound that is tight to 2 ns.
+    return None if ready_ns is None else max(ready_ns, now_ns) + lag_ns + 2
+
+
+@lru_cache(maxsize=64)
+def tokens_after(qps: float, level: float, lag_ns: int, number: int) -> Sequence[int]:
+    """When passes get so many tokens of a bucket that holds ``level`` now, from now on: the same in every replay."""
+    limiter, tokens_ns, now_ns = TokenBucketRateLimiter(qps), list[int](), 0
+    limiter.fill(level, now_ns)
+    while len(tokens_ns) < number:
+        while limiter.try_accept(now_ns):
+            tokens_ns.append(now_ns)
+        next_ns = next_pass_ns(limiter, now_ns, lag_ns)
+        assert next_ns is not None, "a bucket with a rate gets ready"
+        now_ns = next_ns
+    return tokens_ns
 
 
 class PassLag(Unknown[LineRules]):
