@@ -40,11 +40,8 @@ from realities import World, draw_reality, draw_timing
 from soak_worlds import KINDS, draw_soak_world, kind_of
 from wide_worlds import WideWorld
 
-from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.garbage import collect_rarely
-from kubectl_evictplan.kube.durations import SECOND_NS
-from kubectl_evictplan.kube.objects import Node
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.windows.monitor_phase import with_visible_phase
@@ -140,7 +137,6 @@ def timing_near_critical(world: World, rng: random.Random) -> Timing:
         timing,
         zones_backwards=rng.random() < 0.5,
         pod_gc_sightings=rng.choice((0, 0, 1, 2)),
-        initial_token=not _may_lack_tokens(world) or rng.random() < 0.5,
     )
     configuration = with_visible_phase(world.snapshot, world.scenario, world.configuration)
     if configuration.monitor_phases_ns:
@@ -165,24 +161,6 @@ def timing_near_critical(world: World, rng: random.Random) -> Timing:
     if timing.monitor_phase_ns == 0:
         return timing
     return replace(timing, monitor_phase_ns=at_ns % step_ns)
-
-
-def _may_lack_tokens(world: World) -> bool:
-    """Whether every zone has a node on which it can just have used its token."""
-    zones = ZoneMembership(world.configuration)
-    nodes = world.snapshot.nodes
-    served = {zones.zone_key(node) for node in nodes if _was_down(world, node)}
-    return served == {zones.zone_key(node) for node in nodes}
-
-
-def _was_down(world: World, node: Node) -> bool:
-    """Whether the node is not ready, or was not when the newest token of its zone was there."""
-    ready = node.condition("Ready")
-    if ready is None or ready.status != "True" or ready.last_transition_time_ns is None:
-        return True
-    rate_qps = world.configuration.node_eviction_rate_qps
-    ago_ns = world.scenario.start_ns - ready.last_transition_time_ns
-    return rate_qps > 0 and ago_ns * rate_qps < SECOND_NS
 
 
 class Tally:

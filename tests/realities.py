@@ -3,8 +3,8 @@
 A *world* is drawn from a seed; a *reality* of it is one concrete ``simulate`` run with everything
 unknown chosen at random: the phase and the cost of both loops, when pods exit, when garbage
 collection runs, which renewal was a kubelet's last, when countdowns of before the start began (``running_countdowns``),
-and the order among waiting nodes (nodes are renamed at random, because the simulation serves them by name, and the names
-are mapped back).
+which zones lack their token (``spent_tokens``), and the order among waiting nodes (nodes are renamed at random, because
+the simulation serves them by name, and the names are mapped back).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from itertools import pairwise, repeat
 from free_timing import FreeTiming, Walks, every_tick_walks_anew
 from msgspec.structs import replace
 from running_countdowns import DrawnPast
+from spent_tokens import limiters_drawn, may_be_stopped, zones_that_served
 
 from builders import (
     SECOND_NS,
@@ -272,7 +273,9 @@ def draw_reality(
     if free:
         timing = FreeTiming.of(timing, f"timing {rng.random()}")
         anew = every_tick_walks_anew(Walks(f"walks {rng.random()}"))
-    with anew, DrawnPast(random.Random(f"past {rng.random()}")).applied():
+    past = random.Random(f"past {rng.random()}")
+    limiters = limiters_drawn(_zones_that_served(world), past, stopped=_may_be_stopped(world))
+    with anew, limiters, DrawnPast(past).applied():
         timeline = simulate(
             rename_snapshot(world.snapshot, renamed),
             rename_scenario(scenario, renamed),
@@ -304,8 +307,9 @@ def draw_timing(world: World, rng: random.Random) -> Timing:
         pass_cost_ns=rng.randint(0, PASS_COST_MAX_NS),
         mid_tick_pass=rng.random() < 0.3,
         stale_lister=rng.random() < 0.3,
-        # A zone can only have used its token on a node that is not ready.
-        initial_token=rng.random() < 0.5 or all(_is_ready(n) for n in world.snapshot.nodes),
+        # A zone can only have used its token on a node that is not ready, or was not just before.
+        initial_token=rng.random() < 0.5
+        or not (_zones_that_served(world) or _may_be_stopped(world)),
         pod_gc_phase_ns=rng.randrange(20 * SECOND_NS),
         pod_gc_cost_ns=rng.randrange(25_000_000),
         pod_gc_lag_ns=rng.choice((0, rng.randrange(25_000_000))),
@@ -348,9 +352,12 @@ def _costs(rng: random.Random, number: int) -> Iterator[int]:
         left, number = left - 1, number - 1
 
 
-def _is_ready(node: Node) -> bool:
-    ready = node.condition("Ready")
-    return ready is not None and ready.status == "True"
+def _zones_that_served(world: World) -> frozenset[str]:
+    return zones_that_served(world.snapshot, world.scenario.start_ns, world.configuration)
+
+
+def _may_be_stopped(world: World) -> bool:
+    return may_be_stopped(world.snapshot, world.configuration)
 
 
 def with_instants(scenario: Scenario, rng: random.Random) -> Scenario:
