@@ -14,11 +14,9 @@ from msgspec.structs import replace
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
-from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.kube.taints import OUT_OF_SERVICE, no_execute_taints
 from kubectl_evictplan.scenarios.actions.nodes import taints_or_cordons_unseen
-from kubectl_evictplan.scenarios.actions.pods import SetTolerations
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.playback import NodePlayback
 from kubectl_evictplan.windows.budget import ENTRY, LOOK_UP, SIMULATION, Budget, spread
@@ -32,11 +30,11 @@ from kubectl_evictplan.windows.outcome import Exploration
 from kubectl_evictplan.windows.outer_bounds import OuterBounds
 from kubectl_evictplan.windows.pieces import Piece
 from kubectl_evictplan.windows.pod_worlds import (
+    Countdowns,
     EventIndex,
     PodWorld,
     is_leaving_without_node,
     nodes_of_touched_pods,
-    pods_of,
 )
 from kubectl_evictplan.windows.simple_fates import SimpleFates
 from kubectl_evictplan.windows.unknowns.monitor_ticks import monitor_cost_max_ns
@@ -212,7 +210,7 @@ class PodFates:
         gathered.exits_varied = exits.matters
         worlds = self._moved_worlds(world, runs)
         events_ns = world.instants_ns.union(*(each.instants_ns for each in worlds.values()))
-        delays_ns = _delays_ns(world)
+        countdowns = world.countdowns
         tried = _Tried(gathered, PodTimings(world, exits), instants_vary=self._instants_vary)
         gathered.missed.update(*(run.missed_of(names) for run in runs))
         ends = [
@@ -231,7 +229,7 @@ class PodFates:
                 world = worlds.get(id(end.scenario), world)
             found = list(
                 _played_back(
-                    names, run, events_ns, delays_ns, gathered.missed, self._steps, latest=latest
+                    names, run, events_ns, countdowns, gathered.missed, self._steps, latest=latest
                 )
             )
             tried.of_end(world, slot, run.piece, found, budget.part(len(ends) - number))
@@ -336,25 +334,11 @@ def _touched_otherwise(scenario: Scenario, runs: Iterable[PieceRun]) -> Iterator
             yield from (name for name, node in end.nodes.items() if node.decisions or node.taints)
 
 
-def _delays_ns(world: PodWorld) -> set[int]:
-    """How long after its service a node's pods go, as far as their tolerations say, at the start or later."""
-    several = [pod.tolerations for pod in pods_of(world.snapshot, world.scenario)]
-    events = world.scenario.events
-    several += [event.tolerations for event in events if isinstance(event, SetTolerations)]
-    seconds = {
-        toleration.toleration_seconds
-        for tolerations in several
-        for toleration in tolerations
-        if toleration.toleration_seconds is not None and toleration.toleration_seconds > 0
-    }
-    return {each * SECOND_NS for each in seconds}
-
-
 def _played_back(
     names: list[str],
     run: PieceRun,
     events_ns: set[int],
-    delays_ns: set[int],
+    countdowns: Countdowns,
     missed: set[str],
     steps: TickSteps,
     *,
@@ -373,7 +357,7 @@ def _played_back(
             end.stops,
             latest=latest,
             beside_others=len(names) > 1,
-            changes_ns=events_ns | {at - delay for at in ends_ns for delay in delays_ns},
+            changes_ns=events_ns | {at - delay for at in ends_ns for delay in countdowns.delays_ns},
         )
         rows.append(services.histories())
         missed.update(*(history.missed for history in rows[-1]))
@@ -381,7 +365,7 @@ def _played_back(
     if any(record.decisions for _, record in records):
         from kubectl_evictplan.windows.unknowns.met_ticks import MetTicks  # rarely needed
 
-        met = MetTicks(run, names, delays_ns, steps, latest=latest)
+        met = MetTicks(run, names, countdowns, steps, latest=latest)
     # What lies between two writes of one tick is seen by a taint manager that is quick enough.
     ways = (False, True) if any(record.decides_twice() for _, record in records) else (False,)
     for chosen in _together(rows, missed):

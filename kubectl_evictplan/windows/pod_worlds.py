@@ -19,7 +19,8 @@ from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
-from kubectl_evictplan.scenarios.actions.pods import DeletePods
+from kubectl_evictplan.scenarios.actions.nodes import AddTaint
+from kubectl_evictplan.scenarios.actions.pods import DeletePods, SetTolerations
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.playback import NodePlayback
 from kubectl_evictplan.simulation.simulate import simulate
@@ -52,6 +53,13 @@ class EventIndex:
         for key in keys:
             indices.update(self._of_pod.get(key, ()))
         return tuple(self._events[index].restricted_to(names, keys) for index in sorted(indices))
+
+
+class Countdowns(NamedTuple):
+    """Of the pods of a world: how long they take, as far as tolerations say, at the start or later; and when events may begin some."""
+
+    delays_ns: frozenset[int]
+    begins_ns: frozenset[int]
 
 
 class PodWorld(NamedTuple):
@@ -89,6 +97,21 @@ class PodWorld(NamedTuple):
         """Offsets at which events happen, and by which pods on their way out are gone."""
         exits = exit_instants(self.snapshot, self.scenario).values()
         return {event.at_ns for event in self.scenario.events}.union(*exits)
+
+    @property
+    def countdowns(self) -> Countdowns:
+        """The countdowns of its pods: those that events begin at a node with a taint, by a taint, a pod or other tolerations."""
+        events = self.scenario.events
+        several = [pod.tolerations for pod in pods_of(self.snapshot, self.scenario)]
+        several += [event.tolerations for event in events if isinstance(event, SetTolerations)]
+        seconds = (t.toleration_seconds for tolerations in several for t in tolerations)
+        delays_ns = (each * SECOND_NS for each in seconds if each is not None and each > 0)
+        begins_ns = (
+            event.at_ns
+            for event in events
+            if isinstance(event, AddTaint | SetTolerations) or event.node or event.pod
+        )
+        return Countdowns(frozenset(delays_ns), frozenset(begins_ns))
 
     def without_garbage_collection(self) -> PodWorld:
         """The world in which only taint eviction deletes pods."""

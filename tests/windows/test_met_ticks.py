@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import pytest
 
 from builders import (
+    NOT_READY,
+    UNREACHABLE,
     default_tolerations,
     make_event,
     make_lease,
@@ -16,6 +18,7 @@ from builders import (
     make_scenario,
     make_snapshot,
     ns,
+    tolerates,
 )
 from kubectl_evictplan.cluster.timeline import PodDeleted
 from kubectl_evictplan.controllers.flags import ControllerConfiguration, resolve_configuration
@@ -60,7 +63,7 @@ def deleted(given: World, begins: Iterable[float]) -> Iterator[float]:
             course = ((ns(phase), ns(2)), (costly, ns(2.01)))
             timing = Timing(ns(phase), monitor_courses=(course,), pass_phase_ns=ns(0.0001))
             entries = simulate(snapshot, scenario, configuration, timing).entries
-            yield from (e.at_ns / 1e9 for e in entries if isinstance(e, PodDeleted))
+            yield from islice((e.at_ns / 1e9 for e in entries if isinstance(e, PodDeleted)), 1)
 
 
 def test_a_countdown_may_just_end_before_a_tick_takes_the_taint_off_anywhere_between_two_ends() -> (
@@ -83,6 +86,21 @@ def test_no_countdown_ends_before_a_tick_that_no_costs_make_so_late() -> None:
     pod = make_pod("p", "n0", tolerations=default_tolerations(3))
     silent = make_event(1.1, "kubelet-stop", ["n0"], last_heartbeat=1)
     assert told(world(pod, [silent, make_event(15, "kubelet-start", ["n0"])])) == []
+
+
+def test_a_countdown_that_an_event_begins_may_just_be_cut_short_as_well() -> None:
+    # From 17 on the pod tolerates the taint for 4 s. Where a tick comes before 21, it goes for the next one: after 22 a tick gives the node up.
+    events = [
+        SILENT,
+        make_event(17, "pod-tolerations", pods=["default/p"], tolerations=default_tolerations(4)),
+        make_event(20, "kubelet-start", ["n0"]),
+        make_event(22.5, "kubelet-stop", ["n0"], last_heartbeat=22.4),
+    ]
+    tolerations = [tolerates(NOT_READY), tolerates(UNREACHABLE)]
+    given = world(make_pod("p", "n0", tolerations=tolerations), events)
+    assert told(given) == [(21, 21), (38.4, pytest.approx(40.57, abs=0.02))]
+    found = set(deleted(given, [phase / 20 for phase in range(40)]))
+    assert any(39 < at < 40 for at in found)
 
 
 def test_a_tick_that_is_held_moves_others_of_its_process_only_as_far_as_it_has_to() -> None:

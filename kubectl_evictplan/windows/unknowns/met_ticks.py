@@ -9,7 +9,7 @@ it makes the difference, and all others of its process are as early, or as late,
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ from kubectl_evictplan.simulation.playback import NodePlayback
 from kubectl_evictplan.simulation.simulate import starts_without_controller
 from kubectl_evictplan.windows.node_records import NodeRecord
 from kubectl_evictplan.windows.node_runs import NodeRun, PieceRun
+from kubectl_evictplan.windows.pod_worlds import Countdowns
 from kubectl_evictplan.windows.spans import Span
 from kubectl_evictplan.windows.unknowns.services import History
 from kubectl_evictplan.windows.unknowns.tick_cells import TickSteps
@@ -111,10 +112,10 @@ class MovedTicks(NamedTuple):
 
 
 class _Begun(NamedTuple):
-    """What begins a countdown at one end of a piece: a process, a tick, or a pass that serves the node ``name``.
+    """What begins a countdown at one end of a piece: an event, a process, a tick, or a pass that serves the node ``name``.
 
-    ``tick``: at both ends of the piece the one that begins it, or that puts the node in line. ``served``: from when to when the
-    service can come; None where there is none.
+    ``tick``: at both ends of the piece the one that begins it, or that puts the node in line; None where there is none. ``served``: from when to
+    when the service can come; None where there is none.
     """
 
     at_ns: int
@@ -130,14 +131,15 @@ class MetTicks:
         self,
         run: PieceRun,
         names: Sequence[str],
-        delays_ns: Collection[int],
+        countdowns: Countdowns,
         steps: TickSteps,
         *,
         latest: bool,
     ) -> None:
-        """``delays_ns``: how long countdowns of pods of the nodes ``names`` take."""
+        """Of the nodes ``names``, with the ``countdowns`` of their pods."""
         self._run, self._steps, self._latest = run, steps, latest
-        self._delays_ns = sorted(delays_ns)
+        self._delays_ns = sorted(countdowns.delays_ns)
+        self._begins_ns = sorted(countdowns.begins_ns)
         self._records = {name: (run.first.record(name), run.last.record(name)) for name in names}
         self._untainted = sorted(
             {
@@ -165,6 +167,7 @@ class MetTicks:
     # -- what begins countdowns ---------------------------------------------------------------------------
 
     def _begun(self, chosen: Sequence[History]) -> Iterator[_Begun]:
+        yield from (_Begun(at_ns, None) for at_ns in self._begins_ns)
         ends = (self._run.first.scenario.events, self._run.last.scenario.events)
         starts = ([event.at_ns for event in events if event.manager_up] for events in ends)
         for tick in zip(*starts, strict=True):
@@ -238,7 +241,7 @@ class MetTicks:
             return
         if at_ns is None:
             at_ns = begun.at_ns
-            if begun.served is None:
+            if begun.served is None and begun.tick is not None:
                 at_ns = moved.instant_ns(at_ns)
             elif begun.tick is not None and not self._latest:
                 at_ns = max(at_ns, moved.after(begun.tick[0], at_ns))
