@@ -50,6 +50,14 @@ class NodeRecord(msgspec.Struct):
                 since = at_ns
         return [*spans, (since, NEVER_NS)] if since is not None else spans
 
+    def ends_of_countdowns(self, *, by_exchange: bool) -> Iterator[int]:
+        """Places of the decisions that may end countdowns of pods: to take the taints off; ``by_exchange``, also to exchange one for another."""
+        before = TRUE
+        for place, (_, status) in enumerate(self.decisions):
+            if status == TRUE or (by_exchange and before != TRUE):
+                yield place
+            before = status
+
     def taint_changes_ns(self) -> Iterator[int]:
         """When Ready changes between False and Unknown while the node is wanted: a pass writes the taint that fits."""
         for at_ns, status in self.ready:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
-from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.kube.taints import OUT_OF_SERVICE, no_execute_taints
 from kubectl_evictplan.scenarios.actions.nodes import taints_or_cordons_unseen
@@ -210,7 +209,7 @@ class PodFates:
         gathered.exits_varied = exits.matters
         worlds = self._moved_worlds(world, runs)
         events_ns = world.instants_ns.union(*(each.instants_ns for each in worlds.values()))
-        countdowns = world.countdowns
+        countdowns = self._countdowns(world, decided_again=_decided_again(names, runs))
         tried = _Tried(gathered, PodTimings(world, exits), instants_vary=self._instants_vary)
         gathered.missed.update(*(run.missed_of(names) for run in runs))
         ends = [
@@ -236,6 +235,15 @@ class PodFates:
         if tried.cut_short:
             gathered.missed.add(Services.name)
         return not tried.cut_short
+
+    def _countdowns(self, world: PodWorld, *, decided_again: bool) -> Countdowns:
+        if not (decided_again and self._configuration.taint_mode):
+            return world.countdowns
+        from kubectl_evictplan.windows.unknowns import begin_instants  # rarely needed
+
+        given = world.snapshot, world.scenario, self._configuration
+        told_apart = begin_instants.taints_are_told_apart(*given)
+        return world.countdowns._replace(told_apart=told_apart)
 
 
 class _Played(NamedTuple):
@@ -349,8 +357,9 @@ def _played_back(
     records = [(name, end.record(name)) for name in names]
     rows = []
     for name, record in records:
-        # What follows changes where an event, or a tick that takes the taint off, meets a timer's end.
-        ends_ns = {*events_ns, *(at_ns for at_ns, status in record.decisions if status == TRUE)}
+        # What follows changes where an event, or a tick that takes the taint off or exchanges it, meets a timer's end.
+        ending = record.ends_of_countdowns(by_exchange=countdowns.told_apart)
+        ends_ns = events_ns.union(record.decisions[place][0] for place in ending)
         services = Services(
             run.waits.get(name, []),
             record,

@@ -56,10 +56,14 @@ class EventIndex:
 
 
 class Countdowns(NamedTuple):
-    """Of the pods of a world: how long they take, as far as tolerations say, at the start or later; and when events may begin some."""
+    """Of the pods of a world: how long they take, as far as tolerations say, at the start or later; and when events may begin some.
+
+    ``told_apart``: one may end, or somebody go at once, where one taint of a dead node is exchanged for the other.
+    """
 
     delays_ns: frozenset[int]
     begins_ns: frozenset[int]
+    told_apart: bool = False
 
 
 class PodWorld(NamedTuple):

@@ -103,6 +103,20 @@ def test_a_countdown_that_an_event_begins_may_just_be_cut_short_as_well() -> Non
     assert any(39 < at < 40 for at in found)
 
 
+def test_a_tick_that_exchanges_one_taint_for_the_other_may_end_a_countdown_as_well() -> None:
+    # n0 says that it is not ready, and falls silent: 12 s after its taint, or some hundredths more, a tick exchanges that for one which the pod tolerates.
+    events = [
+        make_event(5, "node-ready", ["n0"], status="False"),
+        make_event(5.1, "kubelet-stop", ["n0"], last_heartbeat=5),
+    ]
+    tolerations = [tolerates(NOT_READY, 12), tolerates(UNREACHABLE)]
+    given = world(make_pod("p", "n0", tolerations=tolerations), events)
+    assert told(given) == [(17, pytest.approx(19.07, abs=0.01))]
+    found = sorted(set(deleted(given, [phase / 20 for phase in range(40)])))
+    assert found[0] < 17.1
+    assert found[-1] > 18.9
+
+
 def test_a_tick_that_is_held_moves_others_of_its_process_only_as_far_as_it_has_to() -> None:
     chain = TickChain((0, 10, 20, 30), (5, 16, 28, 40), TickSteps(10, 12))
 

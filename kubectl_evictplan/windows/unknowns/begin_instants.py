@@ -50,6 +50,15 @@ def taint_instants(
     }
 
 
+def taints_are_told_apart(
+    snapshot: ClusterSnapshot, scenario: Scenario, configuration: ControllerConfiguration
+) -> bool:
+    """Whether for some pod on these nodes it may end a countdown, or more, that a tick exchanges the taint of a dead node for the other."""
+    names = {node.name for node in snapshot.nodes}
+    names.update(name for event in scenario.events for name in event.touched_nodes)
+    return any(each.tells_taints_apart(configuration) for each in _fates(snapshot, scenario, names))
+
+
 class _Fate(NamedTuple):
     """When one pod may be gone, or something may end its countdowns; and how long these take."""
 

@@ -141,28 +141,28 @@ class MetTicks:
         self._delays_ns = sorted(countdowns.delays_ns)
         self._begins_ns = sorted(countdowns.begins_ns)
         self._records = {name: (run.first.record(name), run.last.record(name)) for name in names}
-        self._untainted = sorted(
-            {
-                (first_ns, max(last_ns, first_ns + _TIE_NS))
-                for records in self._records.values()
-                for first_ns, last_ns, status in _decisions(records)
-                if status == TRUE
-            }
-        )
+        self._ends = sorted(set(self._ends_of_countdowns(by_exchange=countdowns.told_apart)))
         self._changes = sorted(_changes_by_ticks(self._records.values()))
         self._chains: list[TickChain] | None = None
 
     def moves(self, chosen: Sequence[History]) -> list[MovedTicks]:
         """The other ways that there are where nodes are served as it was ``chosen``: each with one tick held just beside what it meets."""
         found = dict[MovedTicks, None]()
-        if self._untainted or self._changes:
+        if self._ends or self._changes:
             begun = list(self._begun(chosen))
-            for meeting in product(begun, self._delays_ns, self._untainted):
+            for meeting in product(begun, self._delays_ns, self._ends):
                 found.update(dict.fromkeys(self._otherwise(*meeting)))
             for each, ticks in product(begun, self._changes):
                 if each.served is not None:
                     found.update(dict.fromkeys(self._otherwise(each, 0, ticks)))
         return list(found)
+
+    def _ends_of_countdowns(self, *, by_exchange: bool) -> Iterator[Span]:
+        for first, last in self._records.values():
+            for place in first.ends_of_countdowns(by_exchange=by_exchange):
+                if place < len(last.decisions):
+                    first_ns, last_ns = first.decisions[place][0], last.decisions[place][0]
+                    yield first_ns, max(last_ns, first_ns + _TIE_NS)
 
     # -- what begins countdowns ---------------------------------------------------------------------------
 
