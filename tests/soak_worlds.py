@@ -8,7 +8,7 @@ known to the second, nodes that are created again, zones that vanish, and drains
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from math import floor
@@ -146,6 +146,20 @@ CLASSES[BEGUN] = WorldClass(
     (*_SILENCE, *_FLAPPING, *_FLAPPING, *_BY_HAND, "node-delete", "restart")
 )
 KINDS = (*_KINDS_AT_FIRST, JUST_BACK, GONE_AND_BACK, BEGUN)
+# Seeds from here on may have these as well.
+_MORE_FLAGS_SINCE = 252_000_000
+_GATES = (
+    "TaintBasedEvictions=false",
+    "SeparateTaintEvictionController=false",
+    "NodeDisruptionExclusion=true",
+    "NodeDisruptionExclusion=false",
+    "LegacyNodeRoleBehavior=false",
+    "NodeOutOfServiceVolumeDetach=false",
+    "PodDisruptionConditions=true",
+    "PodDisruptionConditions=false",
+    "NodeControllerLeaseCircuitBreaker=false",
+    "TaintTolerationComparisonOperators=true",
+)
 
 
 class SoakWorld(NamedTuple):
@@ -174,9 +188,20 @@ def draw_soak_world(seed: int) -> SoakWorld:
     if kind == "bounded-drains":
         return SoakWorld(kind, draw_bounded_world(rng.randrange(2**32), rng))
     if kind == BEGUN:
-        drawn = (begun(_draw(rng, CLASSES[kind], alone=False), rng) for _ in count())
+        more = _more_flags(seed)
+        drawn = (begun(_draw(rng, CLASSES[kind], more, alone=False), rng) for _ in count())
         return SoakWorld(kind, next(filter(None, drawn)))
-    return SoakWorld(kind, _draw(rng, CLASSES[kind], alone=kind == "lone-node"))
+    return SoakWorld(kind, _draw(rng, CLASSES[kind], _more_flags(seed), alone=kind == "lone-node"))
+
+
+def _more_flags(seed: int) -> dict[str, str]:
+    """Feature gates, and how many finished pods garbage collection leaves."""
+    rng, flags = random.Random(f"more flags {seed}"), dict[str, str]()
+    if seed >= _MORE_FLAGS_SINCE and rng.random() < 1 / 4:
+        flags["feature-gates"] = ",".join(rng.sample(_GATES, rng.randint(1, 3)))
+    if seed >= _MORE_FLAGS_SINCE and rng.random() < 1 / 6:
+        flags["terminated-pod-gc-threshold"] = rng.choice(("1", "2", "3"))
+    return flags
 
 
 @dataclass
@@ -311,12 +336,14 @@ _PACES = (
 )
 
 
-def _draw(rng: random.Random, kind: WorldClass, *, alone: bool) -> World:
+def _draw(
+    rng: random.Random, kind: WorldClass, more_flags: Mapping[str, str], *, alone: bool
+) -> World:
     pace = rng.choice((_PACES[0], _PACES[1], _PACES[1], _PACES[2]))
     zones = rng.choice((("",), ("a",), ("a", "b"), ("a", "b"), ("a", "b", "c")))
     names = [f"n{index}" for index in range(rng.choice((1, 2, 3, 4, 5, 6, 8)) + alone * 2)]
     release = rng.choice(kind.releases)
-    flags = dict(pace.flags) | _draw_flags(rng, pace)
+    flags = dict(pace.flags) | _draw_flags(rng, pace) | dict(more_flags)
     settings = ControllerSettings(
         kubernetes_version=release, flags={**_known_flags(flags, release), **dict(kind.flags)}
     )
