@@ -20,6 +20,7 @@ from kubectl_evictplan.controllers.node_lifecycle.rate_limited_timed_queue impor
     RateLimitedTimedQueue,
     TimedQueue,
 )
+from kubectl_evictplan.controllers.node_lifecycle.set_remove_queue import SetRemoveQueue
 from kubectl_evictplan.engine.event_queue import LoopGrid
 from kubectl_evictplan.engine.timing import Timing
 
@@ -148,8 +149,13 @@ def every_tick_walks_anew(walks: Walks) -> Iterator[None]:
         queue._refreshed_names = names[:1]
         return head(queue, latest_tick_ns)
 
+    def walked_again(queue: SetRemoveQueue, names: list[str]) -> list[str]:
+        tick_ns = queue._block_ns
+        return sorted(names, key=lambda name: walks.place(tick_ns, name), reverse=True)
+
     with (
         mock.patch.object(rate_limited_timed_queue, "TimedQueue", WalkedQueue),
+        mock.patch.object(SetRemoveQueue, "_walked", walked_again),
         mock.patch.object(RateLimitedTimedQueue, "head", walked),
     ):
         yield

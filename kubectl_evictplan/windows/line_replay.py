@@ -26,10 +26,11 @@ from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import (
 from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
 from kubectl_evictplan.controllers.node_lifecycle.rate_limited_timed_queue import (
     RateLimitedTimedQueue,
+    new_queue,
 )
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.windows.spans import NEVER_NS
-from kubectl_evictplan.windows.unknowns.lines import next_pass_ns, tokens_after
+from kubectl_evictplan.windows.unknowns.lines import next_pass_ns, pass_matters, tokens_after
 from kubectl_evictplan.windows.zone_lines import (
     InLine,
     LineHistory,
@@ -117,6 +118,9 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
             return self._history(wasted=self._wasted)
         if self._pass_ns is None and self._queue:
             self._mark_again.clear()  # no token ever comes: whoever is marked again waits on
+        if self._rules.enters_again:
+            self._serve_until(self._rules.end_ns, inclusive=True, while_some_wait=True)
+            self._serve_what_is_left()
         self._serve_until(self._rules.end_ns, inclusive=True)
         for name in list(self._open):
             self._close(name, NEVER_NS)
@@ -168,10 +172,27 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
 
     # -- time -------------------------------------------------------------------------------------
 
-    def _serve_until(self, limit_ns: int, *, inclusive: bool) -> None:
+    def _serve_what_is_left(self) -> None:
+        """Nobody waits and nothing is told any more: entries that are left take tokens, and whose they are is all the same."""
+        pass_ns, end_ns = self._pass_ns, self._rules.end_ns
+        if pass_ns is None or pass_ns > end_ns or self._open or self._mark_again:
+            return
+        self._now_ns, limiter = pass_ns, self._queue.limiter
+        self._pass()
+        taken = self._tokens_ns[-1:] == [pass_ns] and self._rules.held is None
+        if taken and isinstance(limiter, TokenBucketRateLimiter):
+            most = 2 + int((end_ns - pass_ns) * limiter.qps / SECOND_NS)
+            left = self._queue.take_all(most)
+            if left is not None:
+                self._serve_evenly(limiter, left)
+                self._pass_ns = None
+
+    def _serve_until(
+        self, limit_ns: int, *, inclusive: bool, while_some_wait: bool = False
+    ) -> None:
         """Run the passes, and the ticks that mark nodes again, up to an instant."""
         limit_ns = min(limit_ns, self._rules.end_ns) + (1 if inclusive else 0)
-        while True:
+        while self._open or self._mark_again or not while_some_wait:
             pass_ns = self._pass_ns
             tick_ns = self._next_tick_ns() if self._mark_again else None
             if (
@@ -243,14 +264,6 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
             self._token_matters = self._spent.level_at(self._now_ns) < 1
             self._spent = None
 
-    def _would_matter_now(self) -> bool:
-        """Whether a pass would find a token, or have the next one come at another instant."""
-        ready_ns = self._queue.limiter.ready_at_ns(self._now_ns)
-        if ready_ns is None:
-            return self._pass_ns is not None
-        next_ns = next_pass_ns(self._queue.limiter, self._now_ns, self._rules.lag_ns)
-        return ready_ns <= self._now_ns or next_ns != self._pass_ns
-
     def _tick(self) -> None:
         self._ticked_ns = self._now_ns
         names, self._mark_again = self._mark_again, set()
@@ -262,8 +275,8 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
     # -- what the queue is told -----------------------------------------------------------------------
 
     def _new_queue(self) -> RateLimitedTimedQueue:
-        accepts = self._rules.profile.rate_zero_accepts
-        return RateLimitedTimedQueue(self._rules.rate_qps, rate_zero_accepts=accepts)
+        rules = self._rules
+        return new_queue(rules.rate_qps, rules.profile, self._grid, taint_mode=rules.taint_mode)
 
     def _alias(self, name: str) -> str:
         """What the queue calls the node, until it is taken out."""
@@ -292,7 +305,8 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
                     self._queue.limiter.try_accept(self._now_ns)
             case Told.MID_TICK:
                 if self._queue and not self._pass_inside_matters:
-                    self._pass_inside_matters = self._would_matter_now()
+                    asked = self._queue.limiter, self._now_ns, self._rules.lag_ns
+                    self._pass_inside_matters = pass_matters(*asked, self._pass_ns)
                 self._inside_tick_ns = self._now_ns
                 if self._rules.mid_tick_pass:
                     self._pass(self._now_ns)
@@ -321,6 +335,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
                 if self._rules.taint_mode:
                     self._wanted.pop(name, None)
                     self._close(name, self._now_ns)
+                    self._stop_entering(name)
                 # An eviction pass asks for the pods of a name, whether there is a node or not.
             case Told.MARK:
                 self._wanted.setdefault(name, self._now_ns)
@@ -351,6 +366,8 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
         if status == TRUE:
             self._left_place.add(name)
             self._close(name, self._now_ns)
+            if self._stop_entering(name):
+                self._mark_again.add(name)  # the next tick looks at it
             return
         if is_seen_late(before, status):
             self._unknown_since_ns[name] = self._newest_unknown_ns = self._now_ns
@@ -368,6 +385,12 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
             if self._mode == "REMOVE_ADD":
                 self._mark_again.add(name)
 
+    def _stop_entering(self, name: str) -> bool:
+        """No tick puts another entry of the node in line; False when none did (``SetRemoveQueue``)."""
+        if self._mode != "SETREMOVE":
+            return False
+        return self._queue.retire(self._alias(name), self._grid.newest(self._now_ns))
+
     def _mark(self, name: str) -> None:
         lacks_taint = not self._rules.taint_mode or name not in self._tainted
         if name in self._left_place and self._mode == "REMOVE_ADD" and lacks_taint:
@@ -379,13 +402,11 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
             if name not in self._tainted:
                 self._wait(name, self._now_ns)
             self._plan_pass()
-        if self._mode == "SETREMOVE" and lacks_taint:
-            self._mark_again.add(name)
 
     def _reachable(self, name: str) -> None:
         self._tainted.discard(name)
         self._wanted.pop(name, None)
-        self._queue.remove(self._alias(name))
+        self._queue.reachable(self._alias(name), self._now_ns, walked=True)
         if self._mode != "SETREMOVE":
             self._alias_of.pop(name)  # no entry is left
         # A pass inside the tick that takes it out of line at its end may still find it.
@@ -394,6 +415,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
     def _forget(self) -> None:
         """The queue and its limiter are made anew."""
         self._spent = None
+        self._mark_again.update(self._in_line[alias].name for alias in self._queue.entering())
         self._queue = self._new_queue()
         self._pass_ns = None
         for name in list(self._open):

@@ -174,10 +174,11 @@ def _replayed(
         numbers, operations = {}, line.operations
     shown_late_ns = line.seen_late_ns(rules)
     told = operations, rules, line.leaving, order, shown_late_ns, numbers
-    history = LineReplay(*told, _tells_before=line.is_short).run()
+    # Where entries come again, who comes first matters even where nobody is taken.
+    tells_before = line.is_short and not rules.enters_again
+    history = LineReplay(*told, _tells_before=tells_before).run()
     before = history.before
     if rules.enters_again:
-        # Who comes first matters here even where nobody is taken.
         before = set(pairwise(sorted(line.in_line, key=lambda one: one.placed(order))))
     services = history.first_services()
     if rules.profile.queue_mode == "REMOVE_ADD" and rules.taint_mode:

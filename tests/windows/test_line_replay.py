@@ -34,6 +34,15 @@ def test_up_to_1_18_only_tokens_spent_on_nodes_of_its_tick_can_be_a_waits_own() 
     assert found == {"a": (0, 0), "b": (0, 1), "c": (2, 2)}
 
 
+def test_in_1_19_a_tick_puts_one_entry_in_line_where_the_monitor_decides_again() -> None:
+    line = Line("1.19.3")
+    line.silent(5, "a", "b")
+    line.tell(10, Told.MARK, "b")
+    line.silent(20, "c")
+    # At 25 what b left in line at 10 takes the token.
+    assert line.served() == {"a": [5.0], "b": [15.0], "c": [35.0]}
+
+
 @pytest.mark.parametrize(("release", "at"), [("1.18.6", 25), ("1.19.3", 35), ("1.29.6", 25)])
 def test_in_1_19_a_node_that_waits_for_another_tick_leaves_an_entry_that_eats_a_token(
     release: str, at: float

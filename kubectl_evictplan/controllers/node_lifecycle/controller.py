@@ -166,7 +166,7 @@ class NodeLifecycle:
     # -- watching ---------------------------------------------------------------------------------
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
-        if self._tainter.tainting_in_pass and self._profile.queue_mode != "SETREMOVE":
+        if self._tainter.tainting_in_pass:
             # The next tick would find the wanted taint and the name in the set: nothing to do.
             return
         name = (new or old).name  # type: ignore[union-attr]
@@ -346,13 +346,6 @@ class NodeLifecycle:
     def _look_again(self, node: Node, update: HealthUpdate, now_ns: int) -> None:
         """When must a tick look at this node next? Writes of this tick have asked for it already."""
         name, current, health = node.name, update.current, update.health
-        inserted_on_every_tick = (
-            self._profile.queue_mode == "SETREMOVE"
-            and self._configuration.taint_mode
-            and (current is None or current.status != TRUE)
-            and self._queues.is_known(name)
-            and not self._tainter.has_wanted_taint(node)
-        )
         up = self._kubelets.is_up(name)
         if up:
             settled = self._health.settle(node, now_ns)
@@ -360,7 +353,7 @@ class NodeLifecycle:
             # A new heartbeat made the controller forget the Lease: the next tick accepts it again.
             lease = self._kubelets.lease_at(name, now_ns)
             settled = (health.lease is None) == (lease is None)
-        if inserted_on_every_tick or not settled:
+        if not settled:
             self._attention.add(name)
             return
         if not self._configuration.taint_mode:
@@ -415,7 +408,7 @@ class NodeLifecycle:
             if name not in self._state.nodes:
                 continue
             if self._configuration.taint_mode:
-                self._tainter.mark_reachable(node)
+                self._tainter.mark_reachable(node, walked=True)
             else:
                 self._by_timeout.cancel_eviction(name)
         # Nodes that waited are queued again on the next tick.

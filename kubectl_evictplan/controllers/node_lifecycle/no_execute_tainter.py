@@ -96,12 +96,12 @@ class NoExecuteTainter:
             lacks_taint = not has_taint(node.taints, wanted, NO_EXECUTE)
             self._queues.mark(node.name, self._profile.queue_mode, lacks_taint=lacks_taint)
 
-    def mark_reachable(self, node: Node) -> None:
-        """``markNodeAsReachable``: untaint (two writes) and leave the line of the current zone."""
+    def mark_reachable(self, node: Node, *, walked: bool = False) -> None:
+        """``markNodeAsReachable``: untaint (two writes) and leave the line of the current zone (``ZoneQueues.reachable``)."""
         for key in (UNREACHABLE, NOT_READY):
             if has_taint(node.taints, key, NO_EXECUTE):
                 self._remove_taint(node.name, key)
-        self._queues.reachable(node.name)
+        self._queues.reachable(node.name, walked=walked)
 
     def _remove_taint(self, name: str, key: str) -> None:
         node = self._state.nodes.get(name)

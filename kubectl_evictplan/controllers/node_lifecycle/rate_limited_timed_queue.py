@@ -14,7 +14,7 @@ Upstream: pkg/controller/nodelifecycle/scheduler/rate_limited_queue.go. Rules of
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
@@ -24,6 +24,8 @@ from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import (
     TokenBucketRateLimiter,
     float32,
 )
+from kubectl_evictplan.controllers.releases import ReleaseProfile
+from kubectl_evictplan.engine.event_queue import LoopGrid
 
 # ``ActionFunc``: None when the item is done, else how long to wait before it is tried again.
 ActionFunc = Callable[[str], int | None]
@@ -38,7 +40,7 @@ class TimedQueue(msgspec.Struct, eq=False):
     """Go's container/heap over entries (ProcessAt, name); a name may occur more than once.
 
     The array is the same as in Go, because which of several entries of one name is "the first" depends
-    on it (1.19.0-8, 1.20.0-4).
+    on it (``SetRemoveQueue``).
     """
 
     _entries: list[_Entry] = []
@@ -133,8 +135,6 @@ class RateLimitedTimedQueue:
             self.retire(name, last_tick_ns)
         elif mode == "REMOVE_ADD":
             self.remove(name)
-        elif mode == "SETREMOVE":
-            self.known.discard(name)  # ``SetRemove`` (1.19.0-8, 1.20.0-4) leaves its heap entries
         return self.add(name, now_ns, refreshed=mode == "REMOVE_ADD" and lacks_taint)
 
     def remove(self, name: str) -> bool:
@@ -145,6 +145,10 @@ class RateLimitedTimedQueue:
         self._drop_first(name)
         return True
 
+    def reachable(self, name: str, now_ns: int, *, walked: bool) -> bool:
+        """``markNodeAsReachable`` in a tick, which has ``walked`` all nodes before, or those whose names come first."""
+        return self.remove(name)
+
     def retire(self, name: str, last_tick_ns: int) -> bool:
         """No tick inserts the name any more; False when none did before."""
         if name not in self._refreshed:
@@ -152,6 +156,18 @@ class RateLimitedTimedQueue:
         self._refreshed.discard(name)
         self._entries.push(last_tick_ns, name)
         return True
+
+    def take_all(self, most: int) -> int | None:
+        """Empty the line, and say how many entries it had, ``most`` if more; None where nobody can say (``SetRemoveQueue``)."""
+        return None
+
+    def _drop_head(self, name: str, latest_tick_ns: int) -> bool:
+        """Take the head out, which has that name; False when it is no entry of the queue's."""
+        return self._drop_first(name)
+
+    def entering(self) -> Sequence[str]:
+        """Names of which every tick puts another entry in line: see ``SetRemoveQueue``."""
+        return ()
 
     def _drop_first(self, name: str) -> bool:
         if name in self._refreshed:
@@ -190,8 +206,8 @@ class RateLimitedTimedQueue:
             wait_ns = process(name)
             if wait_ns is None:
                 if name in self.known:  # entries that SetRemove orphaned stay for ever
-                    self._drop_first(name)
-            elif self._drop_first(name):
+                    self._drop_head(name, latest_tick_ns)
+            elif self._drop_head(name, latest_tick_ns):
                 self._entries.push(now_ns + wait_ns + 1, name)
             if self.head(latest_tick_ns) == head:
                 return  # an orphaned entry; upstream would hand it over for ever if tokens lasted
@@ -212,3 +228,15 @@ class RateLimitedTimedQueue:
         if not self.limiter.try_accept(now_ns):
             replacement.try_accept(now_ns)
         self.limiter = replacement
+
+
+def new_queue(
+    qps: float, profile: ReleaseProfile, ticks: LoopGrid, *, taint_mode: bool
+) -> RateLimitedTimedQueue:
+    """An empty one with a full bucket, as that release has it, where the monitor ticks at ``ticks``."""
+    accepts = profile.rate_zero_accepts
+    if taint_mode and profile.queue_mode == "SETREMOVE":
+        from kubectl_evictplan.controllers.node_lifecycle import set_remove_queue  # few releases
+
+        return set_remove_queue.SetRemoveQueue(qps, rate_zero_accepts=accepts, ticks=ticks)
+    return RateLimitedTimedQueue(qps, rate_zero_accepts=accepts)

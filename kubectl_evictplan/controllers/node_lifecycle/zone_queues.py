@@ -14,6 +14,7 @@ from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import NeverRateLi
 from kubectl_evictplan.controllers.node_lifecycle.rate_limited_timed_queue import (
     ActionFunc,
     RateLimitedTimedQueue,
+    new_queue,
 )
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
 from kubectl_evictplan.engine.event_queue import LoopGrid, Priority, ScheduledCall
@@ -59,9 +60,12 @@ class ZoneQueues:
         self.record(Told.CREATED, zone)
         for name in [name for name, where in self._announced.items() if where == zone]:
             del self._announced[name]
-        self._queues[zone] = RateLimitedTimedQueue(
-            self._configuration.node_eviction_rate_qps,
-            rate_zero_accepts=self._configuration.profile.rate_zero_accepts,
+        configuration = self._configuration
+        self._queues[zone] = new_queue(
+            configuration.node_eviction_rate_qps,
+            configuration.profile,
+            self._ticks,
+            taint_mode=configuration.taint_mode,
         )
 
     def stop(self) -> None:
@@ -128,11 +132,6 @@ class ZoneQueues:
             if not waited:  # else its next pass is planned
                 self._plan_pass()
 
-    def is_known(self, name: str) -> bool:
-        """Whether the name is in its zone's set (waiting or already processed)."""
-        queue = self._queues.get(self._zones.zone_of(name))
-        return queue is not None and name in queue.known
-
     def mark_served(self, name: str) -> None:
         """A warm start: the node was served before, its name is in the zone's set."""
         zone = self._zones.zone_of(name)
@@ -140,12 +139,15 @@ class ZoneQueues:
             self._queues[zone].known.add(name)
             self.record(Told.TAINTED_BEFORE, zone, name)
 
-    def reachable(self, name: str) -> None:
-        """Take a node out of its zone's line and memory: a later wait is a new one."""
+    def reachable(self, name: str, *, walked: bool = False) -> None:
+        """Take a node out of its zone's line and memory: a later wait is a new one.
+
+        ``walked``: the tick has put in line whoever waits, else those only whose names come first.
+        """
         zone = self._zones.zone_of(name)
         self.record(Told.REACHABLE, zone, name)
         if zone in self._queues:
-            self._queues[zone].remove(name)
+            self._queues[zone].reachable(name, self._state.now_ns, walked=walked)
         self._announced.pop(name, None)
 
     def retire(self, name: str) -> None:

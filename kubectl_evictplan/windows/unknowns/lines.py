@@ -44,6 +44,14 @@ def next_pass_ns(limiter: RateLimiter, now_ns: int, lag_ns: int) -> int | None:
     return None if ready_ns is None else max(ready_ns, now_ns) + lag_ns + 2
 
 
+def pass_matters(limiter: RateLimiter, now_ns: int, lag_ns: int, planned_ns: int | None) -> bool:
+    """Whether a pass now would find a token, or have the next one come at another instant than ``planned_ns``."""
+    ready_ns = limiter.ready_at_ns(now_ns)
+    if ready_ns is None:
+        return planned_ns is not None
+    return ready_ns <= now_ns or next_pass_ns(limiter, now_ns, lag_ns) != planned_ns
+
+
 @lru_cache(maxsize=64)
 def tokens_after(qps: float, level: float, lag_ns: int, number: int) -> Sequence[int]:
     """When passes get so many tokens of a bucket that holds ``level`` now, from now on: the same in every replay."""
