@@ -110,6 +110,9 @@ def of_cluster(nodes: int, repetitions: int) -> Iterator[Figure]:
     for release, which in (("1.16", "oldest"), ("1.37", "newest")):
         report = best_of(f"predict-zone-{which}", snapshot, repetitions)
         yield Figure(f"... by {release}, the {which} release", report, 27)
+    # Three seconds.
+    entering = best_of("predict-zone-set-remove", snapshot, repetitions)
+    yield Figure("... by 1.19.3, where waiting nodes enter again", entering, 80)
     yield Figure(
         "zone silent: snapshot to JSON on disk", what_if(snapshot, "json", repetitions), 40, 300
     )

@@ -179,6 +179,7 @@ RUNS: dict[str, Callable[[Path], Report]] = {
     "write": run_write,
     "predict-zone": lambda path: run_predict(path, SILENT_ZONE),
     "predict-zone-newest": lambda path: run_predict(path, SILENT_ZONE, "1.37"),
+    "predict-zone-set-remove": lambda path: run_predict(path, SILENT_ZONE, "1.19.3"),
     "predict-zone-oldest": lambda path: run_predict(path, SILENT_ZONE, "1.16"),
     "impact-tight": run_impact_of_tight,
     "predict-taint": lambda path: run_predict(path, TAINTED_NODES),
