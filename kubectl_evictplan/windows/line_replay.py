@@ -35,7 +35,8 @@ from kubectl_evictplan.windows.zone_lines import (
     InLine,
     LineHistory,
     LineRules,
-    Order,
+    Placed,
+    PlacesInLine,
     Wait,
     is_seen_late,
 )
@@ -49,7 +50,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
     _operations: Sequence[QueueOperation]
     _rules: LineRules
     _leaving: Mapping[str, list[int]]
-    _order: Order
+    _placed: Placed
     # When Ready=Unknown was written that passes see late, sorted: see ``ZoneLine.seen_late_ns``.
     _shown_late_ns: Sequence[int] = ()
     # For how many nodes each one stands, where nobody ever leaves the line: see ``ZoneLine.is_plain``.
@@ -60,9 +61,6 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
     _latest_tick_ns: int = -1
     # When the newest tick ran that is told of, or that marked nodes again.
     _ticked_ns: int = -1
-    # The queue orders nodes of one tick by their names: here they are called by their places.
-    _alias_of: dict[str, str] = {}
-    _in_line: dict[str, InLine] = {}
     _pass_ns: int | None = None
     _inside_tick_ns: int = -1
     _ready: dict[str, str | None] = {}
@@ -82,7 +80,6 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
     # Of nodes that stand for several: how many are yet to be served, and who is put in line again.
     _left: dict[str, int] = {}
     _next: list[str] = []
-    _before: set[tuple[InLine, InLine]] = set()
     # Tokens that were spent on one of them for nothing.
     _wasted: set[int] = set()
     # Of the line that just used its token: the bucket as it is then, while it holds less than one that did not.
@@ -98,6 +95,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
 
     def __post_init__(self) -> None:
         rules = self._rules
+        self._places = PlacesInLine(self._placed)
         self._mode = rules.profile.queue_mode if rules.taint_mode else "ADD"
         self._grid = rules.timing.ticks(rules.timing.monitor_phase_ns, rules.period_ns, warm=True)
         self._queue = self._new_queue()
@@ -135,7 +133,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
             late_views_ns=self._late_views_ns,
             idle_until_ns=self._idle_until_ns,
             token_at_start_matters=self._token_matters,
-            before=self._before,
+            before=self._places.before,
         )
 
     def _serve_the_rest(self) -> None:
@@ -231,7 +229,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
         for name in sorted(filter(self._sees_new_status, self._seen_late)):
             self._seen_late.discard(name)
             if name in self._open and name in self._wanted:
-                self._queue.remove(self._alias_of.pop(name))
+                self._queue.remove(self._places.take(name))
                 given = self._alias(name), self._mode, self._now_ns, latest_tick_ns
                 self._queue.mark(*given, lacks_taint=True)
 
@@ -280,12 +278,11 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
 
     def _alias(self, name: str) -> str:
         """What the queue calls the node, until it is taken out."""
-        alias = self._alias_of.get(name)
-        if alias is None:
+        place = self._places.of(name)
+        if place is None:
             in_line = InLine(name, self._leaves_ns(name), name in self._seen_late)
-            alias = in_line.placed(self._order)
-            self._alias_of[name], self._in_line[alias] = alias, in_line
-        return alias
+            place = self._places.give(in_line)
+        return place
 
     def _leaves_ns(self, name: str) -> int:
         leaving = self._leaving.get(name, ())
@@ -387,17 +384,19 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
 
     def _stop_entering(self, name: str) -> bool:
         """No tick puts another entry of the node in line; False when none did (``SetRemoveQueue``)."""
-        if self._mode != "SETREMOVE":
+        place = self._places.of(name)
+        if self._mode != "SETREMOVE" or place is None:
             return False
-        return self._queue.retire(self._alias(name), self._grid.newest(self._now_ns))
+        return self._queue.retire(place, self._grid.newest(self._now_ns))
 
     def _mark(self, name: str) -> None:
         lacks_taint = not self._rules.taint_mode or name not in self._tainted
         if name in self._left_place and self._mode == "REMOVE_ADD" and lacks_taint:
             self._queue.remove(self._alias(name))
-            del self._alias_of[name]
+            self._places.take(name)
         self._left_place.discard(name)
         alias, tick_ns = self._alias(name), self._grid.newest(self._now_ns)
+        self._places.enter(alias)
         if self._queue.mark(alias, self._mode, self._now_ns, tick_ns, lacks_taint=lacks_taint):
             if name not in self._tainted:
                 self._wait(name, self._now_ns)
@@ -408,15 +407,16 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
         self._wanted.pop(name, None)
         self._queue.reachable(self._alias(name), self._now_ns, walked=True)
         if self._mode != "SETREMOVE":
-            self._alias_of.pop(name)  # no entry is left
+            self._places.take(name)  # no entry is left
         # A pass inside the tick that takes it out of line at its end may still find it.
         self._close(name, self._now_ns + (self._inside_tick_ns == self._now_ns))
 
     def _forget(self) -> None:
         """The queue and its limiter are made anew."""
         self._spent = None
-        self._mark_again.update(self._in_line[alias].name for alias in self._queue.entering())
+        self._mark_again.update(self._places.at(place).name for place in self._queue.entering())
         self._queue = self._new_queue()
+        self._places.made_anew()
         self._pass_ns = None
         for name in list(self._open):
             self._close(name, self._now_ns)
@@ -440,9 +440,12 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
 
     def _process(self, alias: str) -> int | None:
         """``doNoExecuteTaintingPass`` (or ``doEvictionPass``) for the node at the head of the line."""
-        head, token = self._in_line[alias], len(self._tokens_ns)
+        head, token = self._places.at(alias), len(self._tokens_ns)
         name = head.name
-        if self._tells_before or self._is_new(self._newest_unknown_ns):
+        if self._rules.enters_again:
+            if self._tells_before:
+                self._places.note_entered()
+        elif self._tells_before or self._is_new(self._newest_unknown_ns):
             self._note_rivals(head)
         self._tokens_ns.append(self._now_ns)
         left = self._left.get(name, self._numbers.get(name, 1))
@@ -480,9 +483,9 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
 
     def _note_rivals(self, head: InLine) -> None:
         """Note whom the head was taken before, and whether one of them all could still be seen as ready."""
-        rivals = [self._in_line[rival] for rival in self._queue.rivals(self._latest_tick_ns)]
+        rivals = [self._places.at(rival) for rival in self._queue.rivals(self._latest_tick_ns)]
         if self._tells_before:
-            self._before.update((head, rival) for rival in rivals)
+            self._places.note_rivals(head, rivals)
         written_ns = (self._unknown_since_ns.get(each.name, -NEVER_NS) for each in (head, *rivals))
         self._note_late_view(max(written_ns))
 

@@ -6,7 +6,7 @@ Whatever order and rules agree with that, give it again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from itertools import pairwise
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,13 +19,12 @@ from kubectl_evictplan.windows.spans import NEVER_NS
 from kubectl_evictplan.windows.zone_lines import (
     Groups,
     InLine,
+    LineHistory,
     LineRules,
     Order,
+    Placed,
     Wait,
     ZoneLine,
-    exchange_those_of_one_tick,
-    exchange_those_who_stay,
-    keep_to_the_line,
 )
 
 if TYPE_CHECKING:
@@ -90,9 +89,9 @@ class Replayed(msgspec.Struct, frozen=True):
     # How many operations were replayed.
     operations: int
 
-    def is_that_of(self, order: Order) -> bool:
+    def is_that_of(self, placed: Placed) -> bool:
         """Whether the order takes everybody who was taken before the same others."""
-        return all(one.placed(order) < other.placed(order) for one, other in self.before)
+        return all(placed[one] < placed[other] for one, other in self.before)
 
 
 # Rules without one thing that may be there, and what a replay by them says of whether it would have mattered.
@@ -106,7 +105,7 @@ _SIMPLER: tuple[tuple[Callable[[LineRules], LineRules], Callable[[Replayed], boo
 )
 
 
-class _Asked(NamedTuple):
+class Asked(NamedTuple):
     """What a replay depends on besides the order."""
 
     line: ZoneLine
@@ -128,44 +127,45 @@ class Replays:
         self.cut_short = False
         # Waits of all nodes, and when nodes were served, by all that they depend on.
         self.windows: dict[Hashable, tuple[dict[str, list[WaitWindow]], set[tuple[int, ...]]]] = {}
-        self._known: dict[_Asked, list[Replayed]] = {}
+        self._known: dict[Asked, list[Replayed]] = {}
+        self._placed: dict[Order, Placed] = {}
 
     def of(
         self, line: ZoneLine, rules: LineRules, order: Order, groups: Groups, gap_ns: int
     ) -> Replayed:
         """The replay of the line; nodes are told apart as ``groups`` say."""
+        asked = Asked(line, rules, groups, gap_ns)
         if not line.is_short:
-            return self._made(line, rules, order, groups, gap_ns)
-        asked = _Asked(line, rules, groups, gap_ns)
-        known = self._known_of(asked, order)
+            return self._made(asked, Placed(order))
+        placed = self._placed.get(order)
+        if placed is None:
+            placed = self._placed[order] = Placed(order)
+        known = self._known_of(asked, placed)
         if known is None:
-            known = self._made(line, rules, order, groups, gap_ns)
+            known = self._made(asked, placed)
             self._known.setdefault(asked, []).append(known)
         return known
 
-    def _made(
-        self, line: ZoneLine, rules: LineRules, order: Order, groups: Groups, gap_ns: int
-    ) -> Replayed:
-        made = _replayed(line, rules, order, groups, gap_ns)
+    def _made(self, asked: Asked, placed: Placed) -> Replayed:
+        made = _replayed(asked, placed)
         self.budget.spend(made.operations)
         return made
 
-    def _known_of(self, asked: _Asked, order: Order) -> Replayed | None:
+    def _known_of(self, asked: Asked, placed: Placed) -> Replayed | None:
         """The replay, or one by simpler rules in which the difference never mattered."""
         several, rules = self._known.get(asked, ()), asked.rules
-        known = next((each for each in several if each.is_that_of(order)), None)
+        known = next((each for each in several if each.is_that_of(placed)), None)
         for without, would_matter in _SIMPLER:
             simpler = without(rules)
             if known is None and simpler != rules:
-                known = self._known_of(asked._replace(rules=simpler), order)
+                known = self._known_of(asked._replace(rules=simpler), placed)
                 if known is not None and would_matter(known):
                     known = None
         return known
 
 
-def _replayed(
-    line: ZoneLine, rules: LineRules, order: Order, groups: Groups, gap_ns: int
-) -> Replayed:
+def _replayed(asked: Asked, placed: Placed) -> Replayed:
+    line, rules, groups, gap_ns = asked
     numbers = {group[0]: len(group) for group in groups if group[0] in line.group_of}
     if line.is_plain and rules.serves_alike(line.told, numbers.values()):
         groups = tuple(group[:1] for group in groups)
@@ -173,13 +173,8 @@ def _replayed(
     else:
         numbers, operations = {}, line.operations
     shown_late_ns = line.seen_late_ns(rules)
-    told = operations, rules, line.leaving, order, shown_late_ns, numbers
-    # Where entries come again, who comes first matters even where nobody is taken.
-    tells_before = line.is_short and not rules.enters_again
-    history = LineReplay(*told, _tells_before=tells_before).run()
-    before = history.before
-    if rules.enters_again:
-        before = set(pairwise(sorted(line.in_line, key=lambda one: one.placed(order))))
+    told = operations, rules, line.leaving, placed, shown_late_ns, numbers
+    history = LineReplay(*told, _tells_before=line.is_short).run()
     services = history.first_services()
     if rules.profile.queue_mode == "REMOVE_ADD" and rules.taint_mode:
         exchange_those_who_stay(history)
@@ -195,7 +190,7 @@ def _replayed(
         rows,
         tokens,
         services,
-        before,
+        history.before,
         history.pass_inside_matters,
         # Where nodes stood for several, nobody looked.
         bool(history.late_views_ns) or bool(numbers),
@@ -204,3 +199,59 @@ def _replayed(
         history.token_at_start_matters,
         len(operations),
     )
+
+
+# -- who can change places in a replay ---------------------------------------------------------------
+
+
+def keep_to_the_line(history: LineHistory) -> None:
+    """First in, first out: only the tokens spent on nodes of the same tick can be a wait's own."""
+    spent: dict[int, list[int]] = {}
+    for wait in _every(history):
+        if wait.served:
+            spent.setdefault(wait.eligible_ns, []).append(wait.last_token)
+    spans = {at_ns: (min(tokens), max(tokens)) for at_ns, tokens in spent.items()}
+    for wait in _every(history):
+        # Without any, each token from the wait's beginning on comes too late for it.
+        none = wait.first_token, wait.first_token - 1
+        first, last = spans.get(wait.eligible_ns, none)
+        wait.first_token = max(wait.first_token, first)
+        wait.last_token = min(wait.last_token, last)
+
+
+def exchange_those_of_one_tick(history: LineHistory) -> None:
+    """No order among the nodes that one tick puts in line."""
+    together: dict[int, list[Wait]] = {}
+    for wait in _staying(history):
+        together.setdefault(wait.eligible_ns, []).append(wait)
+    for waits in together.values():
+        _share(waits, max(wait.last_token for wait in waits))
+
+
+def _every(history: LineHistory) -> Iterator[Wait]:
+    return (wait for waits in history.waits.values() for wait in waits)
+
+
+def _staying(history: LineHistory) -> Iterator[Wait]:
+    return (wait for wait in _every(history) if wait.leaves_ns == NEVER_NS)
+
+
+def exchange_those_who_stay(history: LineHistory) -> None:
+    """Nodes that never leave can change places while both wait: the order among them is free."""
+    staying = sorted(_staying(history), key=lambda wait: wait.first_token)
+    together: list[Wait] = []
+    last = -1
+    for wait in staying:
+        if together and wait.first_token > last:
+            _share(together, last)
+            together = []
+        together.append(wait)
+        last = max(last, wait.last_token)
+    _share(together, last)
+
+
+def _share(waits: list[Wait], last_token: int) -> None:
+    all_served = all(wait.served for wait in waits)
+    for wait in waits:
+        wait.last_token = last_token
+        wait.served = all_served

@@ -1,10 +1,10 @@
-"""What the queue of one zone is told in one run, which of its nodes are alike, and who can change places."""
+"""What the queue of one zone is told in one run, which of its nodes are alike, and where they stand in line."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import groupby
+from itertools import groupby, pairwise
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
@@ -96,6 +96,71 @@ class InLine(NamedTuple):
 
 # A node's place among those that one tick puts in line, as text, the smaller the earlier.
 Order = Callable[[InLine], str]
+
+
+class Placed(dict[InLine, str]):
+    """The places of all nodes in one order, each found out when it is first asked for."""
+
+    def __init__(self, order: Order) -> None:
+        super().__init__()
+        self._order = order
+
+    def __missing__(self, one: InLine) -> str:
+        place = self[one] = one.placed(self._order)
+        return place
+
+
+class PlacesInLine(msgspec.Struct, eq=False):
+    """What the queue of a replay calls nodes: it orders those of one tick by their names, so here they are called by their places."""
+
+    _placed: Placed
+    # Who was taken before whom that could have been taken as well: the replay is the same in every order that says so.
+    before: set[tuple[InLine, InLine]] = set()
+    _place_of: dict[str, str] = {}
+    _in_line: dict[str, InLine] = {}
+    # All that the queue has ever had since it was made, and of how many of them the order is noted.
+    _entered: set[str] = set()
+    _noted: int = 0
+
+    def of(self, name: str) -> str | None:
+        """The node's place; None where it has none."""
+        return self._place_of.get(name)
+
+    def give(self, one: InLine) -> str:
+        """Give the node its place."""
+        place = self._placed[one]
+        self._place_of[one.name], self._in_line[place] = place, one
+        return place
+
+    def take(self, name: str) -> str:
+        """Let the node get another place if it waits once more; the one that it had."""
+        return self._place_of.pop(name)
+
+    def at(self, place: str) -> InLine:
+        """Who has that place, or had it."""
+        return self._in_line[place]
+
+    def enter(self, place: str) -> None:
+        """Note that the queue has an entry of it."""
+        self._entered.add(place)
+
+    def made_anew(self) -> None:
+        """Note that another queue begins, in which nobody is."""
+        self._entered.clear()
+        self._noted = 0
+
+    def note_rivals(self, head: InLine, rivals: Iterable[InLine]) -> None:
+        """Note whom the head was taken before."""
+        self.before.update((head, rival) for rival in rivals)
+
+    def note_entered(self) -> None:
+        """Note the order of all that the queue ever had, where entries stay that nobody takes out.
+
+        Where they are in its heap depends on it, and so who is taken. Before somebody is it decides nothing.
+        """
+        if self._noted < len(self._entered):
+            self.before.update(pairwise(map(self._in_line.__getitem__, sorted(self._entered))))
+            self._noted = len(self._entered)
 
 
 class Wait(msgspec.Struct, eq=False):
@@ -406,59 +471,3 @@ def _told_of_all(
         else:
             block = tuple(together)
             yield from (replace(each, name=name) for name in names for each in block)
-
-
-# -- who can change places in a replay ---------------------------------------------------------------
-
-
-def keep_to_the_line(history: LineHistory) -> None:
-    """First in, first out: only the tokens spent on nodes of the same tick can be a wait's own."""
-    spent: dict[int, list[int]] = {}
-    for wait in _every(history):
-        if wait.served:
-            spent.setdefault(wait.eligible_ns, []).append(wait.last_token)
-    spans = {at_ns: (min(tokens), max(tokens)) for at_ns, tokens in spent.items()}
-    for wait in _every(history):
-        # Without any, each token from the wait's beginning on comes too late for it.
-        none = wait.first_token, wait.first_token - 1
-        first, last = spans.get(wait.eligible_ns, none)
-        wait.first_token = max(wait.first_token, first)
-        wait.last_token = min(wait.last_token, last)
-
-
-def exchange_those_of_one_tick(history: LineHistory) -> None:
-    """No order among the nodes that one tick puts in line."""
-    together: dict[int, list[Wait]] = {}
-    for wait in _staying(history):
-        together.setdefault(wait.eligible_ns, []).append(wait)
-    for waits in together.values():
-        _share(waits, max(wait.last_token for wait in waits))
-
-
-def _every(history: LineHistory) -> Iterator[Wait]:
-    return (wait for waits in history.waits.values() for wait in waits)
-
-
-def _staying(history: LineHistory) -> Iterator[Wait]:
-    return (wait for wait in _every(history) if wait.leaves_ns == NEVER_NS)
-
-
-def exchange_those_who_stay(history: LineHistory) -> None:
-    """Nodes that never leave can change places while both wait: the order among them is free."""
-    staying = sorted(_staying(history), key=lambda wait: wait.first_token)
-    together: list[Wait] = []
-    last = -1
-    for wait in staying:
-        if together and wait.first_token > last:
-            _share(together, last)
-            together = []
-        together.append(wait)
-        last = max(last, wait.last_token)
-    _share(together, last)
-
-
-def _share(waits: list[Wait], last_token: int) -> None:
-    all_served = all(wait.served for wait in waits)
-    for wait in waits:
-        wait.last_token = last_token
-        wait.served = all_served

@@ -130,3 +130,9 @@ def test_a_node_that_waits_costs_nothing_until_its_turn_comes() -> None:
     queue = waiting(4, 10**12)
     assert queue.head(10**13) == (0, "a")
     assert len(queue._block) == 4
+
+
+def test_who_was_added_between_two_ticks_is_there_at_once() -> None:
+    queue = waiting(0, 0)
+    assert queue.mark("a", "SETREMOVE", STEP // 2, 0, lacks_taint=True)
+    assert queue.head(0) == (STEP // 2, "a")

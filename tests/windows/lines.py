@@ -18,6 +18,7 @@ from kubectl_evictplan.windows.zone_lines import (
     LineHistory,
     LineRules,
     Order,
+    Placed,
     Wait,
     ZoneLine,
 )
@@ -77,7 +78,7 @@ class Line:
     def replay(self, order: Order = by_name) -> LineHistory:
         line = ZoneLine(self.told)
         return LineReplay(
-            self.told, self.rules, line.leaving, order, line.seen_late_ns(self.rules)
+            self.told, self.rules, line.leaving, Placed(order), line.seen_late_ns(self.rules)
         ).run()
 
     def served(self, order: Order = by_name) -> dict[str, list[float]]:

@@ -22,11 +22,11 @@ from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings
 from kubectl_evictplan.windows.alike_nodes import AlikeNodes
-from kubectl_evictplan.windows.line_replays import _replayed
+from kubectl_evictplan.windows.line_replays import Asked, _replayed
 from kubectl_evictplan.windows.node_runs import NodeRunner, _rules
 from kubectl_evictplan.windows.unknowns.lines import PASS_LAG_MAX_NS
 from kubectl_evictplan.windows.unknowns.of_node_runs import pieces
-from kubectl_evictplan.windows.zone_lines import ZoneLine, groups_of
+from kubectl_evictplan.windows.zone_lines import Placed, ZoneLine, groups_of
 
 SECOND_NS = 1_000_000_000
 
@@ -92,7 +92,8 @@ def replays(world: World) -> list[tuple[str, bool, Any, tuple[int, ...]]]:
                 rules = _rules(run, world.configuration)._replace(
                     lag_ns=lag_ns, mid_tick_pass=inside, stale_lister=stale
                 )
-                told = _replayed(line, rules, lambda *_: "", groups, 10 * SECOND_NS)
+                asked = Asked(line, rules, groups, 10 * SECOND_NS)
+                told = _replayed(asked, Placed(lambda *_: ""))
                 found.append((zone, line.is_plain, told.rows, told.services))
     return found
 

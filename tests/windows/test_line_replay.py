@@ -6,7 +6,7 @@ import pytest
 from windows.lines import Line, in_order
 
 from kubectl_evictplan.cluster.timeline import Told
-from kubectl_evictplan.windows.zone_lines import keep_to_the_line
+from kubectl_evictplan.windows.line_replays import keep_to_the_line
 
 
 def a_b_and_later_c(release: str) -> Line:

@@ -114,6 +114,29 @@ def test_orders_that_differ_in_nobody_who_was_taken_share_a_replay() -> None:
     assert replays_made(line, in_order("a", "b", "c"), in_order("b", "a", "c")) == 2
 
 
+def test_where_entries_come_again_orders_share_a_replay_until_somebody_is_taken() -> None:
+    for rate, made in ((0.0, 1), (0.1, 2)):
+        line = Line("1.19.3")
+        line.tell(0, Told.SWAP, qps=rate)
+        line.silent(5, "a", "b")
+        line.silent(10, "c")
+
+        assert replays_made(line, in_order("a", "b", "c"), in_order("b", "c", "a")) == made
+
+
+def test_where_entries_come_again_only_the_order_in_a_queue_that_takes_somebody_matters() -> None:
+    line = Line("1.19.3", rate=1.0)
+    line.tell(0, Told.SWAP, qps=0.0)
+    line.silent(5, "a", "b")
+    for told in (Told.STOPPED, Told.STARTED, Told.CREATED):
+        line.tell(9, told)
+    line.silent(10, "c")
+
+    assert replays_made(line, in_order("a", "b", "c"), in_order("b", "c", "a")) == 1
+    line.silent(15, "a")
+    assert replays_made(line, in_order("a", "b", "c"), in_order("b", "c", "a")) == 2
+
+
 def test_the_token_of_the_start_matters_only_while_it_is_not_there_again() -> None:
     for silent_at, made in ((5, 2), (15, 1)):
         line = Line()

@@ -156,7 +156,7 @@ class SetRemoveQueue(RateLimitedTimedQueue):
         if self._array is not None:
             return self._array.entries.remove_first(name)
         self._block.pop()
-        self._made.taken_ns.append(latest_tick_ns)
+        self._made.taken_ns.append(max(latest_tick_ns, self._block_ns))
         return True
 
     def head(self, latest_tick_ns: int) -> tuple[int, str] | None:
@@ -183,7 +183,7 @@ class SetRemoveQueue(RateLimitedTimedQueue):
         """Make the entries of the next tick that has some; False when there is none up to the latest."""
         grid_ns = self._ticks.after(self._block_ns) if self._present else _OPEN_NS
         at_ns = min(grid_ns, self._coming[0].first_ns) if self._coming else grid_ns
-        if at_ns > latest_tick_ns:
+        if at_ns == grid_ns and at_ns > latest_tick_ns:  # who was added is there, tick or not
             return False
         stays = list(self._present) if at_ns == grid_ns else []
         while self._coming and self._coming[0].first_ns <= at_ns:
