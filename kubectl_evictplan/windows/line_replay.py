@@ -178,7 +178,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
         self._now_ns, limiter = pass_ns, self._queue.limiter
         self._pass()
         taken = self._tokens_ns[-1:] == [pass_ns] and self._rules.held is None
-        if taken and isinstance(limiter, TokenBucketRateLimiter):
+        if taken and isinstance(limiter, TokenBucketRateLimiter) and limiter.qps:
             most = 2 + int((end_ns - pass_ns) * limiter.qps / SECOND_NS)
             left = self._queue.take_all(most)
             if left is not None:

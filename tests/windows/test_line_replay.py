@@ -43,6 +43,14 @@ def test_in_1_19_a_tick_puts_one_entry_in_line_where_the_monitor_decides_again()
     assert line.served() == {"a": [5.0], "b": [15.0], "c": [35.0]}
 
 
+def test_in_1_19_a_line_whose_rate_is_zero_serves_everybody_at_once() -> None:
+    line = Line("1.19.3", rate=0.0)
+    line.silent(5, "a", "b")
+    line.tell(10, Told.CREATED)
+    line.tell(10, Told.MARK, "a")  # has its taint, and takes a token once more
+    assert line.served() == {"a": [5.0], "b": [5.0]}
+
+
 @pytest.mark.parametrize(("release", "at"), [("1.18.6", 25), ("1.19.3", 35), ("1.29.6", 25)])
 def test_in_1_19_a_node_that_waits_for_another_tick_leaves_an_entry_that_eats_a_token(
     release: str, at: float
