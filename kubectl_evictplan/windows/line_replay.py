@@ -30,7 +30,7 @@ from kubectl_evictplan.controllers.node_lifecycle.rate_limited_timed_queue impor
 )
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.windows.spans import NEVER_NS
-from kubectl_evictplan.windows.unknowns.lines import next_pass_ns, pass_matters, tokens_after
+from kubectl_evictplan.windows.unknowns.lines import later_tokens, next_pass_ns, pass_matters
 from kubectl_evictplan.windows.zone_lines import (
     InLine,
     LineHistory,
@@ -152,21 +152,14 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
                     )  # who costs it for nothing stood at the head
                     self._plan_pass()
                     continue
-                left = self._serve_evenly(limiter, left - 1)
+                later_ns = later_tokens(limiter, self._now_ns, self._rules, left - 1)
+                self._tokens_ns += later_ns
+                left -= 1 + len(later_ns)
                 break
             self._plan_pass()
         for name, wait in list(self._open.items()):
             self._close(name, NEVER_NS)
             wait.served = not left
-
-    def _serve_evenly(self, limiter: TokenBucketRateLimiter, left: int) -> int:
-        """The tokens that follow one that was taken just now; returns how many nodes are left in the end."""
-        now_ns, rules = self._now_ns, self._rules
-        several = 1 << left.bit_length()  # a length that many replays have in common
-        later_ns = tokens_after(limiter.qps, limiter.level_at(now_ns), rules.lag_ns, several)
-        number = min(left, bisect_right(later_ns, rules.end_ns - now_ns))
-        self._tokens_ns += [now_ns + ns for ns in later_ns[:number]]
-        return left - number
 
     # -- time -------------------------------------------------------------------------------------
 
@@ -182,7 +175,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
             most = 2 + int((end_ns - pass_ns) * limiter.qps / SECOND_NS)
             left = self._queue.take_all(most)
             if left is not None:
-                self._serve_evenly(limiter, left)
+                self._tokens_ns += later_tokens(limiter, self._now_ns, self._rules, left)
                 self._pass_ns = None
 
     def _serve_until(

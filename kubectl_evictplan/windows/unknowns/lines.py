@@ -52,8 +52,18 @@ def pass_matters(limiter: RateLimiter, now_ns: int, lag_ns: int, planned_ns: int
     return ready_ns <= now_ns or next_pass_ns(limiter, now_ns, lag_ns) != planned_ns
 
 
+def later_tokens(
+    limiter: TokenBucketRateLimiter, now_ns: int, rules: LineRules, number: int
+) -> list[int]:
+    """When passes get so many more tokens of the bucket, in order; fewer where the line ends before."""
+    several = 1 << number.bit_length()  # a length that many replays have in common
+    later_ns = _tokens_after(limiter.qps, limiter.level_at(now_ns), rules.lag_ns, several)
+    number = min(number, bisect_right(later_ns, rules.end_ns - now_ns))
+    return [now_ns + ns for ns in later_ns[:number]]
+
+
 @lru_cache(maxsize=64)
-def tokens_after(qps: float, level: float, lag_ns: int, number: int) -> Sequence[int]:
+def _tokens_after(qps: float, level: float, lag_ns: int, number: int) -> Sequence[int]:
     """When passes get so many tokens of a bucket that holds ``level`` now, from now on: the same in every replay."""
     limiter, tokens_ns, now_ns = TokenBucketRateLimiter(qps), list[int](), 0
     limiter.fill(level, now_ns)
