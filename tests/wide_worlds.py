@@ -11,6 +11,7 @@ from kubectl_evictplan.cluster.timeline import (
     SCENARIO,
     AboutNode,
     Entry,
+    GarbageReason,
     PodDeleted,
     ZoneStateChanged,
 )
@@ -83,9 +84,11 @@ class WideWorld:
                 yield name
 
     def outside(self, reality: Told) -> Iterator[PodDeleted]:
-        """First deletions that the bounds exclude."""
+        """First deletions that the bounds exclude; what is over the limit of finished pods is no part of them (``terminated_pods``)."""
         seen = set()
         for entry in reality.entries:
+            if isinstance(entry, PodDeleted) and entry.garbage is GarbageReason.TERMINATED:
+                continue
             if isinstance(entry, PodDeleted) and (entry.uid, entry.controller) not in seen:
                 seen.add((entry.uid, entry.controller))
                 if entry.pod in self.possible and not any(self._holding(entry)):
