@@ -33,13 +33,14 @@ from contradictions import (
     spans_of,
     zone_contradictions,
 )
-from drain_worlds import READY, DrainedWorld
+from drain_worlds import DrainedWorld
 from guided_realities import Guide
 from msgspec.structs import replace
 from realities import World, draw_reality, draw_timing
-from soak_worlds import KINDS, draw_soak_world, kind_of
+from soak_worlds import KINDS, draw_soak_world, kind_of, ready_of
 from wide_worlds import WideWorld
 
+from kubectl_evictplan.cluster.readiness import ReadyTimes
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.garbage import collect_rarely
 from kubectl_evictplan.prediction.document import Prediction
@@ -75,7 +76,7 @@ def judge(seed: int, realities: int) -> Verdict:
     certain = possible = 0
     try:
         if isinstance(world, DrainedWorld):
-            prediction = predict(*world, assume_ready=READY)
+            prediction = predict(*world, assume_ready=ready_of(seed))
             found = list(_drain_contradictions(world, prediction, seed, realities))
         else:
             prediction = predict(plain.snapshot, plain.scenario, plain.configuration)
@@ -125,7 +126,8 @@ def _drain_contradictions(
     world: DrainedWorld, prediction: Prediction, seed: int, realities: int
 ) -> Iterator[str]:
     for number in range(realities):
-        timeline = drawn_drains.reality(world, random.Random(f"reality {seed} {number}"), number)
+        rng = random.Random(f"reality {seed} {number}")
+        timeline = drawn_drains.reality(world, rng, number, ReadyTimes(*ready_of(seed)))
         for wrong in drawn_drains.contradictions(timeline, prediction, world.scenario):
             yield f"reality {number}: {wrong}"
 

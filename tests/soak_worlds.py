@@ -15,7 +15,7 @@ from math import floor
 from typing import NamedTuple
 
 from begun_worlds import BegunWorld, begun
-from drain_worlds import DrainedWorld, draw_drained_world
+from drain_worlds import NODES, READY, DrainedWorld, drain, draw_drained_world
 from drawn_drains import draw_bounded_world
 from msgspec.structs import replace
 from realities import World
@@ -160,6 +160,8 @@ _GATES = (
     "NodeControllerLeaseCircuitBreaker=false",
     "TaintTolerationComparisonOperators=true",
 )
+# Drains of every release, of pods that are Ready sooner or later, and beside processes that refuse nodes.
+_ANY_DRAINS_SINCE = 900_000_000
 
 
 class SoakWorld(NamedTuple):
@@ -180,13 +182,41 @@ def kind_of(seed: int) -> str:
     return random.Random(f"kind {seed}").choice(_KINDS_AT_FIRST)
 
 
+def ready_of(seed: int) -> tuple[int, int]:
+    """How long replacements take until they are Ready in the drains of a seed, at least and at most."""
+    rng = random.Random(f"ready {seed}")
+    if seed < _ANY_DRAINS_SINCE or rng.random() < 0.3:
+        return READY
+    least = rng.choice((0, 1, 3, 10, 40))
+    return ns(least), ns(least + rng.choice((0, 0.5, 5, 30)))
+
+
+def _of_any_release(seed: int, world: DrainedWorld) -> DrainedWorld:
+    if seed < _ANY_DRAINS_SINCE:
+        return world
+    rng = random.Random(f"any drains {seed}")
+    settings = ControllerSettings(kubernetes_version=rng.choice(RELEASES))
+    configuration = resolve_configuration(settings, ControlPlaneFlags())
+    events = world.scenario.events
+    if rng.random() < 0.3:
+        more = [
+            drain(*rng.sample(NODES[:3], rng.randint(1, 2)), at=rng.uniform(1, 20), force=True)
+            for _ in range(rng.randint(1, 2))
+        ]
+        every = (replace(one, force=rng.random() < 0.5) for one in (*events, *more))
+        events = tuple(sorted(every, key=lambda one: one.at_ns))
+    scenario = replace(world.scenario, events=events)
+    return world._replace(scenario=scenario, configuration=configuration)
+
+
 def draw_soak_world(seed: int) -> SoakWorld:
     """The world of a seed; the same for ever, as long as this module is."""
     rng, kind = random.Random(f"soak {seed}"), kind_of(seed)
     if kind == "drains":
-        return SoakWorld(kind, draw_drained_world(rng))
+        return SoakWorld(kind, _of_any_release(seed, draw_drained_world(rng)))
     if kind == "bounded-drains":
-        return SoakWorld(kind, draw_bounded_world(rng.randrange(2**32), rng))
+        world = draw_bounded_world(rng.randrange(2**32), rng)
+        return SoakWorld(kind, _of_any_release(seed, world))
     if kind == BEGUN:
         more = _more_flags(seed)
         drawn = (begun(_draw(rng, CLASSES[kind], more, alone=False), rng) for _ in count())

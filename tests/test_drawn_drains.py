@@ -26,6 +26,7 @@ from drawn_drains import (
     with_outages,
     with_the_rest,
 )
+from soak_worlds import draw_soak_world, ready_of
 
 from builders import ns
 from kubectl_evictplan.cluster.readiness import ReadyTimes, learnt_by_owner
@@ -48,6 +49,20 @@ from kubectl_evictplan.windows.drain_world import drain_world
 def test_drawn_realities_lie_in_the_windows(seed: int) -> None:
     world = draw_drained_world(random.Random(seed))
     assert mistakes(world, random.Random(seed), 12) == []
+
+
+# Of 1.18, 1.34 and 1.20, with pods that are Ready sooner or later.
+@pytest.mark.parametrize(
+    "seed",
+    [900_000_262, *(pytest.param(s, marks=pytest.mark.slow) for s in (900_000_081, 900_000_391))],
+)
+def test_realities_of_drains_of_any_release_lie_in_the_windows(seed: int) -> None:
+    world = draw_soak_world(seed).world
+    assert isinstance(world, DrainedWorld)
+    prediction = predict(*world, assume_ready=ready_of(seed))
+    for number in range(8):
+        run = reality(world, random.Random(number), number, ReadyTimes(*ready_of(seed)))
+        assert contradictions(run, prediction, world.scenario) == []
 
 
 @pytest.mark.parametrize(
