@@ -98,7 +98,7 @@ class DrawnPast:
             process_ns = created_ns if long_ago else self._between(created_ns, now_ns)
         else:
             process_ns = self._between(leader_ns, leader_ns + _FILLED_MAX_NS)
-        bound_ns = created_ns + self._between(0, SECOND_NS)
+        bound_ns = pod.bound_ns + self._between(0, SECOND_NS)
         return min(max(process_ns, bound_ns), now_ns)
 
     def _present(

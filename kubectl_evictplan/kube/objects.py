@@ -12,6 +12,7 @@ from typing import Annotated
 
 import msgspec
 
+from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.infrastructure import Infrastructure
 from kubectl_evictplan.kube.needs import PodNeeds
 from kubectl_evictplan.kube.pod_requests import ContainerRequests, Resized
@@ -165,6 +166,13 @@ class Pod(msgspec.Struct, frozen=True):
     index_failures_ignored: Count = 0
     # When status.startTime and its own spec.activeDeadlineSeconds end it, as an instant since the epoch.
     deadline_ns: int | None = None
+    # From the creation to the binding, as the condition PodScheduled tells, where that is longer than a second.
+    bound_after_seconds: Count | None = None
+
+    @property
+    def bound_ns(self) -> int:
+        """By when it was bound to its node, cut to whole seconds; where nobody tells, when it was created."""
+        return self.creation_timestamp_ns + (self.bound_after_seconds or 0) * SECOND_NS
 
     @property
     def key(self) -> str:

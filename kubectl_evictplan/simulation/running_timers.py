@@ -1,9 +1,9 @@
 """When does a timer that is already running in a snapshot end? A window, never a guess.
 
 Timers are not visible from outside. What is known: the taints' timeAdded or the
-managedFields time (whole seconds), the pod's creation, the moment the present process became leader
-(a restart starts every timer anew, once its process knows the cluster); that a timer is never moved once
-it runs; and that the pod is still there, so it has not fired.
+managedFields time (whole seconds), the pod's creation and by when it was bound to its node, the moment
+the present process became leader (a restart starts every timer anew, once its process knows the cluster);
+that a timer is never moved once it runs; and that the pod is still there, so it has not fired.
 
 The taints tell when a timer ran at the latest. It may have begun before: for a taint that is gone (a node that
 was not ready and fell silent then changes not-ready for unreachable, and its countdowns go on), or for one that was put
@@ -73,16 +73,17 @@ def running_timer(
         floor_ns = max(floor_ns, leader_ns)
         # Its process looks at nothing before it knows all of the cluster.
         filled_ns = leader_ns + INFORMERS_FILLED_MAX_NS
-    seconds_ns = _seconds_ns(pod)
+    # A kubelet may have told of the binding only later (a pod that nobody scheduled).
+    begun_ns, seconds_ns = max(floor_ns, pod.bound_ns), _seconds_ns(pod)
     added = [taint.time_added_ns or node.taints_changed_ns for taint in taints]
     known = [at_ns for at_ns in added if at_ns is not None]
     if len(known) == len(taints):
         order = sorted(range(len(taints)), key=lambda index: known[index])
         for place in range(1, len(order) + 1):
             present = [taints[index] for index in sorted(order[:place])]
-            since_ns = max(known[order[place - 1]], floor_ns)
+            since_ns = max(known[order[place - 1]], begun_ns)
             later = known[order[place]] if place < len(order) else None
-            if later is not None and later <= floor_ns:
+            if later is not None and later <= begun_ns:
                 continue  # the process, the node or the pod is younger than this taint as well
             minimum_ns = _minimum_ns(present, pod, configuration)
             if minimum_ns is not None:

@@ -105,15 +105,15 @@ class ModelBuilder:
         """Return the pod as stored; ``phase`` is defaulted from the binding when absent."""
         meta, spec, status = decoded.metadata, decoded.spec, decoded.status
         shared, times = sys.intern, self.times
-        created_ns, ready, after_seconds = times[meta.creation_timestamp] or 0, None, None
+        created_ns, ready = times[meta.creation_timestamp] or 0, None
+        after_seconds = bound_after_seconds = None
         for condition in status.conditions:
             if condition.type == "Ready":
                 ready = shared(condition.status)
-                if ready == "True" and condition.last_transition_time:
-                    since_ns = times[condition.last_transition_time] or 0
-                    if since_ns >= created_ns > 0:
-                        after_seconds = (since_ns - created_ns) // SECOND_NS
-                break
+                if ready == "True":
+                    after_seconds = self._seconds_after(created_ns, condition)
+            elif condition.type == "PodScheduled" and condition.status == "True":
+                bound_after_seconds = self._seconds_after(created_ns, condition)
         grace = spec.termination_grace_period_seconds
         needs = self.needs(spec)
         return Pod(
@@ -145,7 +145,13 @@ class ModelBuilder:
             _int32(meta.annotations.index_failures),
             _int32(meta.annotations.index_failures_ignored),
             self._ends_ns(spec.active_deadline_seconds, status.start_time),
+            bound_after_seconds if (bound_after_seconds or 0) > 1 else None,
         )
+
+    def _seconds_after(self, created_ns: int, condition: wire.PodCondition) -> int | None:
+        """How long after the creation it became what it is; None where that is not known, or a clock ran behind."""
+        since_ns = self.times[condition.last_transition_time] or 0
+        return (since_ns - created_ns) // SECOND_NS if since_ns >= created_ns > 0 else None
 
     def _ends_ns(self, seconds: int | None, started: str) -> int | None:
         """When activeDeadlineSeconds are over; None without any, or before it was started."""

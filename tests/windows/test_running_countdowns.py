@@ -59,6 +59,17 @@ def test_a_countdown_goes_on_when_its_node_is_made_anew_with_a_taint() -> None:
     assert windows(made_anew, pod, leads_since=-9000) == [("certain", 10, 42)]
 
 
+def test_a_countdown_begins_when_a_pod_is_bound_that_waited_for_a_node() -> None:
+    dark = make_node("n1", taints=[make_taint(f"{UNREACHABLE}:NoExecute", added=-500)])
+    pod = make_pod("p", "n1", tolerations=[tolerates(UNREACHABLE, 60)], created=-400)
+    bound_lately = replace(pod, bound_after_seconds=390)
+    told = running_timer(dark, bound_lately, cluster(dark, pod, -9000), epoch_ns(0), CONFIGURATION)
+    assert told is not None
+    assert (told.told_due_ns, told.due_latest_ns) == (epoch_ns(50), epoch_ns(52))
+    # Nobody may have scheduled it; then its kubelet tells, later.
+    assert told.due_earliest_ns == epoch_ns(0) + 1
+
+
 def test_whatever_a_cluster_has_been_through_its_countdowns_are_in_their_windows() -> None:
     lists = (
         [tolerates(UNREACHABLE, 30)],
@@ -69,9 +80,11 @@ def test_whatever_a_cluster_has_been_through_its_countdowns_are_in_their_windows
     )
     others = ([], [make_taint("A:NoExecute")], [make_taint(f"{NOT_READY}:NoExecute", added=-40)])
     drawn = 0
-    for tolerations, more, leads_since in product(lists, others, (None, -9000, -22, -3)):
+    since = (None, -9000, -22, -3)
+    for tolerations, more, leads_since, bound_after in product(lists, others, since, (None, 90)):
         node = make_node("n1", ready="Unknown", taints=[TAINT, *more])
         pod = make_pod("p", "n1", tolerations=tolerations, created=-100)
+        pod = replace(pod, bound_after_seconds=bound_after)
         snapshot = cluster(node, pod, leads_since)
         told = running_timer(node, pod, snapshot, epoch_ns(0), CONFIGURATION)
         assert told is not None
