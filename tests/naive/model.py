@@ -96,6 +96,10 @@ class NaiveRun:
         for node in self.world.nodes.values():
             self.remember(nlc, node["name"], interval)
         self.remember_zones(nlc)
+        if self.next_pass == start:
+            self.next_pass += pass_interval  # that one has just been
+        if self.profile.taint_mode:
+            self.remember_lines(nlc, self.next_tick - interval)
         if self.profile.node_lifecycle_runs:
             nlc.begin()
         if self.eviction is not None and self.profile.eviction_runs:
@@ -162,6 +166,19 @@ class NaiveRun:
                 nlc.queues[zone].swap_limiter(profile.secondary_rate, self.world.start)
             else:
                 assert state in (NORMAL, FULL)
+
+    def remember_lines(self, nlc: NodeLifecycle, last_tick: int) -> None:
+        """Who the last tick before the start has put in line."""
+        for name in sorted(self.world.nodes):
+            node = self.world.nodes[name]
+            queue, ready = nlc.queues[zone_of(node, self.profile)], node["conditions"].get("Ready")
+            if ready is None or ready["status"] == "True" or name in queue.set:
+                continue
+            since = last_tick if ready["transition"] is None else ready["transition"]
+            if ready["status"] == "Unknown" and not self.profile.current_decides:
+                since += 1_000_000_000  # written by the tick before
+            if since <= last_tick:
+                queue.add(name, self.world.stamp())
 
     # --- the loop
 

@@ -60,7 +60,9 @@ def test_a_token_may_come_just_when_a_tick_that_finds_all_zones_down_takes_who_w
         resolve_configuration(ControllerSettings("1.29.6"), ControlPlaneFlags()),
     )
     # n2 was heard last by the tick at -31 at the latest: given up 40 s later, and what nine ticks cost.
-    assert prediction.evictions[0].windows[-1].latest_seconds == pytest.approx(9 + 7, abs=0.1)
+    # It is in line already: a pass before the first tick may taint it as well.
+    [window] = prediction.evictions[0].windows
+    assert (window.earliest_seconds, window.latest_seconds) == (7, pytest.approx(9 + 7, abs=0.1))
 
 
 def test_a_zone_whose_nodes_are_deleted_may_be_forgotten_before_the_others_fail() -> None:

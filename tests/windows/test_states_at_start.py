@@ -14,6 +14,7 @@ from builders import (
     make_scenario,
     make_snapshot,
     make_taint,
+    ns,
 )
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.objects import Lease, Node
@@ -107,3 +108,26 @@ def test_whom_a_pass_tainted_inside_the_tick_that_found_all_zones_down_may_cost_
         ]
         assert change.certainty == "certain"
         assert change.latest_seconds == pytest.approx(latest, abs=0.5)
+
+
+@pytest.mark.parametrize(
+    ("release", "transition", "earliest"),
+    [("1.29.6", -30, 0), ("1.29.6", -1, 4), ("1.34.4", -1, 0)],
+)
+def test_whom_a_tick_before_the_start_has_put_in_line_may_be_served_before_the_next_one(
+    release: str, transition: float, earliest: float
+) -> None:
+    """Up to 1.33 the tick that gives a node up leaves it to the next one to put it in line."""
+    waiting = make_node("n0", ready="Unknown", transition=transition)
+    snapshot = make_snapshot([waiting, "n1"], leases=[make_lease("n0", -340), make_lease("n1", -1)])
+    settings = ControllerSettings(release, monitor_phase_ns=ns(4))
+    configuration = resolve_configuration(settings, snapshot.control_plane)
+    cordon = make_event(1, "cordon", ["n1"])
+    prediction = predict(snapshot, make_scenario([cordon], horizon=60), configuration)
+    [taint] = [
+        change
+        for node in prediction.nodes
+        for change in node.changes
+        if change.value == f"{UNREACHABLE}:NoExecute"
+    ]
+    assert taint.earliest_seconds == pytest.approx(earliest, abs=0.01)

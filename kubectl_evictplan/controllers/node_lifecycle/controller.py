@@ -41,6 +41,7 @@ from kubectl_evictplan.controllers.node_lifecycle.zone_queues import ZoneQueues
 from kubectl_evictplan.controllers.node_lifecycle.zone_states import Transition, ZoneStates
 from kubectl_evictplan.engine.event_queue import Priority, ScheduledCall
 from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import READY, Node, NodeCondition, Pod
 from kubectl_evictplan.kube.taints import needs_no_schedule_pass, reconcile_no_schedule
 
@@ -69,6 +70,7 @@ class NodeLifecycle:
         self._profile = configuration.profile
         self._timing = timing
         self._warm = warm
+        self._process_start_ns = process_start_ns
         period_ns, start_ns = configuration.node_monitor_period_ns, state.timeline.start_ns
         self._grid = timing.ticks(first_tick_ns, period_ns, start_ns, warm=warm)
         passes = timing.passes(first_tick_ns, NODE_EVICTION_PERIOD_NS, warm=warm)
@@ -146,8 +148,24 @@ class NodeLifecycle:
                 self._queues.record(Told.STATUS, name=name, status=node.ready_status)
         if not self._timing.initial_token:
             self._queues.spend_tokens()
+        if self._configuration.taint_mode:
+            for name in sorted(self._attention):
+                self._stay_in_line(self._state.nodes[name], self._grid.newest(now_ns))
         if self._attention or self._zone_states.unsettled:
             self._schedule_tick(self._grid.at_or_after(now_ns))
+
+    def _stay_in_line(self, node: Node, newest_tick_ns: int) -> None:
+        """A node that the newest tick before the start has put in line is there, and may be served before the next one."""
+        ready = node.condition(READY)
+        if ready is None or ready.status == TRUE or self._tainter.owns_taint(node):
+            return
+        seen_ns = ready.last_transition_time_ns or newest_tick_ns
+        if ready.status == UNKNOWN and not self._profile.taint_on_current_condition:
+            seen_ns += SECOND_NS  # a tick after the one that wrote it, in that second
+        if self._process_start_ns is not None:
+            seen_ns = max(seen_ns, self._process_start_ns)
+        if seen_ns <= newest_tick_ns:
+            self._tainter.process(node, ready.status)
 
     def _tell_what_no_process_saw(self) -> None:
         """What a pass of a new process would see of nodes, where that is not what was told last."""

@@ -187,7 +187,7 @@ class MetTicks:
                 yield _Begun(at_ns, self._put_in_line(records, at_ns), span, name)
 
     def _put_in_line(self, records: _Records, served_ns: int) -> Span | None:
-        """The tick that put the node in line which is served then, at both ends."""
+        """The tick that put the node in line which is served then, at both ends; None for one before the start."""
         found: Span | None = None
         for first_ns, last_ns, status in _decisions(records):
             at_ns = last_ns if self._latest else first_ns
@@ -197,7 +197,7 @@ class MetTicks:
                 found = found or (first_ns, last_ns)
             elif at_ns < served_ns:
                 found = None
-        return found
+        return None if found == (0, 0) else found
 
     # -- the other way ------------------------------------------------------------------------------------
 
