@@ -21,6 +21,7 @@ from kubectl_evictplan.kube.objects import Lease, Node
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings
+from kubectl_evictplan.windows.unknowns.monitor_ticks import critical_instants
 
 PERIOD = 5
 # What a tick costs at the most, with two or three nodes.
@@ -131,3 +132,11 @@ def test_whom_a_tick_before_the_start_has_put_in_line_may_be_served_before_the_n
         if change.value == f"{UNREACHABLE}:NoExecute"
     ]
     assert taint.earliest_seconds == pytest.approx(earliest, abs=0.01)
+
+
+def test_phases_are_cut_where_the_last_tick_has_just_put_a_node_in_line_or_not() -> None:
+    waiting = make_node("n0", ready="Unknown", transition=-3)
+    snapshot = make_snapshot([waiting, "n1"], leases=[make_lease("n0", -340), make_lease("n1", -1)])
+    configuration = resolve_configuration(ControllerSettings("1.29.6"), snapshot.control_plane)
+    scenario = make_scenario([make_event(1, "cordon", ["n1"])], horizon=60)
+    assert ns(-2) in critical_instants(snapshot, scenario, configuration)

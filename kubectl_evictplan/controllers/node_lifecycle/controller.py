@@ -28,7 +28,10 @@ from kubectl_evictplan.cluster.timeline import (
 )
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.eviction_by_timeout import EvictionByTimeout
-from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import NoExecuteTainter
+from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import (
+    NoExecuteTainter,
+    put_in_line_from_ns,
+)
 from kubectl_evictplan.controllers.node_lifecycle.node_health import (
     TRUE,
     UNKNOWN,
@@ -41,7 +44,6 @@ from kubectl_evictplan.controllers.node_lifecycle.zone_queues import ZoneQueues
 from kubectl_evictplan.controllers.node_lifecycle.zone_states import Transition, ZoneStates
 from kubectl_evictplan.engine.event_queue import Priority, ScheduledCall
 from kubectl_evictplan.engine.timing import Timing
-from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import READY, Node, NodeCondition, Pod
 from kubectl_evictplan.kube.taints import needs_no_schedule_pass, reconcile_no_schedule
 
@@ -159,9 +161,7 @@ class NodeLifecycle:
         ready = node.condition(READY)
         if ready is None or ready.status == TRUE or self._tainter.owns_taint(node):
             return
-        seen_ns = ready.last_transition_time_ns or newest_tick_ns
-        if ready.status == UNKNOWN and not self._profile.taint_on_current_condition:
-            seen_ns += SECOND_NS  # a tick after the one that wrote it, in that second
+        seen_ns = put_in_line_from_ns(ready, self._profile) or newest_tick_ns
         if self._process_start_ns is not None:
             seen_ns = max(seen_ns, self._process_start_ns)
         if seen_ns <= newest_tick_ns:

@@ -12,7 +12,8 @@ from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, TRUE
 from kubectl_evictplan.controllers.node_lifecycle.zone_queues import ZoneQueues
 from kubectl_evictplan.controllers.releases import ReleaseProfile
 from kubectl_evictplan.engine.timing import Timing
-from kubectl_evictplan.kube.objects import NO_EXECUTE, Node, Taint
+from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.kube.objects import NO_EXECUTE, Node, NodeCondition, Taint
 from kubectl_evictplan.kube.taints import (
     NOT_READY,
     UNREACHABLE,
@@ -29,6 +30,14 @@ _RETRY_NS = 50_000_000
 
 # Ready status -> (taint to add, opposite taint to remove).
 _TAINT_SWAPS = {FALSE: (NOT_READY, UNREACHABLE), UNKNOWN: (UNREACHABLE, NOT_READY)}
+
+
+def put_in_line_from_ns(ready: NodeCondition, profile: ReleaseProfile) -> int | None:
+    """From when on a tick finds the node, and puts it in line, that has had this condition since before; None where nobody knows."""
+    changed_ns = ready.last_transition_time_ns
+    if changed_ns is None or ready.status != UNKNOWN or profile.taint_on_current_condition:
+        return changed_ns
+    return changed_ns + SECOND_NS  # a tick after the one that wrote it, in that second
 
 
 def why_token_is_wasted(ready: str | None, *, exists: bool) -> WasteReason | None:

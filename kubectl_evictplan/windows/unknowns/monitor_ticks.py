@@ -23,6 +23,7 @@ from kubectl_evictplan.cluster.kubelets import (
 )
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import refill_ns
+from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import put_in_line_from_ns
 from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, TRUE
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
 from kubectl_evictplan.kube.durations import SECOND_NS
@@ -451,9 +452,15 @@ def _moments_of_nodes(
 ) -> Iterator[Moment]:
     startup_ns = configuration.node_startup_grace_period_ns
     seen_ns = observed_at_ns(snapshot, start_ns)
+    newest_ns = start_ns - configuration.node_monitor_period_ns - SECOND_NS
     for node in snapshot.nodes:
         lease = snapshot.leases.get(node.name)
         ready = node.condition(READY)
+        if ready is not None and ready.status != TRUE and configuration.taint_mode:
+            # Whether the last tick before the start has put it in line.
+            found_ns = put_in_line_from_ns(ready, configuration.profile)
+            if found_ns is not None and newest_ns < found_ns <= start_ns:
+                yield Moment(found_ns - start_ns, MomentKind.EVENT, "")
         if lease is not None and lease.renew_time_ns is not None and is_silent_at(lease, seen_ns):
             # --pod-eviction-timeout counts from the tick that saw it, or saw the first Ready=False.
             if ready is None or ready.status != "Unknown" or not configuration.taint_mode:
