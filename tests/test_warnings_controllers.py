@@ -319,3 +319,9 @@ def test_nodes_that_a_release_takes_for_masters_by_name_are_named() -> None:
     assert objects(warnings, "master-by-name") == ["prod-master", "prod-master-abc"]
     warnings = warn(nodes, events=silence, configuration=configured("1.21"), affected=["n1"])
     assert objects(warnings, "master-by-name") is None
+
+
+def test_how_old_the_process_is_counts_where_a_kubelet_is_silent_and_not_given_up_yet() -> None:
+    for renewed, expected in ((-30, []), (-5, None)):
+        snapshot = make_snapshot(["n1", "n2"], renewed=renewed)
+        assert objects(warn([], snapshot=snapshot), "leader-lease-unknown") == expected

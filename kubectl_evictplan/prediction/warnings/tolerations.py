@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from kubectl_evictplan.cluster import timeline
+from kubectl_evictplan.cluster.kubelets import is_silent_at, observed_at_ns
 from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, TAINT_EVICTION, DeleteFailure
 from kubectl_evictplan.controllers.taint_eviction import delete_is_refused
 from kubectl_evictplan.kube.durations import format_duration
@@ -240,12 +241,24 @@ running_timer_window = PlainWarning(
     "window over every start that fits",
     _pods_with_running_timers,
 )
+
+
+def _silent_nodes(context: WarningContext) -> bool:
+    """Whether a kubelet is silent at the start, and its node not given up yet."""
+    snapshot, start_ns = context.snapshot, context.scenario.start_ns
+    seen_ns = observed_at_ns(snapshot, start_ns)
+    return any(
+        node.ready_status != "Unknown" and is_silent_at(snapshot.leases.get(node.name), seen_ns)
+        for node in snapshot.nodes
+    )
+
+
 leader_lease_unknown = PlainWarning(
     "Lease kube-system/kube-controller-manager is not in the input: whether the controller restarted "
-    "since, which starts every running timer anew, is unknown",
+    "since, which starts every running timer anew, and every grace period, is unknown",
     lambda context: whole_if(
         context.snapshot.control_plane.leader_acquire_time_ns is None
-        and _pods_with_running_timers(context)
+        and (_pods_with_running_timers(context) or _silent_nodes(context))
     ),
 )
 
