@@ -26,6 +26,7 @@ from kubectl_evictplan.windows.circumstances import (
     Circumstance,
     Moment,
     MomentKind,
+    OlderCountdown,
     PlaceInLine,
     TaintedInWait,
     TickBetween,
@@ -348,6 +349,8 @@ def describe_circumstance(circumstance: Circumstance) -> str:
             return "if the node is tainted before others that wait in its zone"
         case PlaceInLine():
             return "if others that wait in its zone are tainted before"
+        case OlderCountdown():
+            return "if a countdown runs on that began for a taint which is gone"
     return ""
 
 

@@ -65,16 +65,11 @@ def running_timer(
         return None
     if _minimum_ns(taints, pod, configuration) is None:
         return RunningTimer(*[now_ns] * 6)
-    # Where the pod is older than its node, the Node was made anew: with a taint it leaves the timers alone.
-    floor_ns = pod.creation_timestamp_ns
-    leader_ns = snapshot.control_plane.leader_acquire_time_ns
-    filled_ns = now_ns
-    if leader_ns is not None and leader_ns <= now_ns:
-        floor_ns = max(floor_ns, leader_ns)
-        # Its process looks at nothing before it knows all of the cluster.
-        filled_ns = leader_ns + INFORMERS_FILLED_MAX_NS
+    floor_ns, leader_ns = started_earliest_ns(pod, snapshot, now_ns), _leader_ns(snapshot, now_ns)
+    # Its process looks at nothing before it knows all of the cluster.
+    filled_ns = now_ns if leader_ns is None else leader_ns + INFORMERS_FILLED_MAX_NS
     # A kubelet may have told of the binding only later (a pod that nobody scheduled).
-    begun_ns, seconds_ns = max(floor_ns, pod.bound_ns), _seconds_ns(pod)
+    begun_ns, several_ns = max(floor_ns, pod.bound_ns), seconds_ns(pod)
     added = [taint.time_added_ns or node.taints_changed_ns for taint in taints]
     known = [at_ns for at_ns in added if at_ns is not None]
     if len(known) == len(taints):
@@ -88,17 +83,31 @@ def running_timer(
             minimum_ns = _minimum_ns(present, pod, configuration)
             if minimum_ns is not None:
                 latest_ns = max(since_ns + _TRUNCATION_NS, filled_ns)
-                return _window(floor_ns, (since_ns, latest_ns), (minimum_ns, *seconds_ns), now_ns)
+                return _window(floor_ns, (since_ns, latest_ns), (minimum_ns, *several_ns), now_ns)
     # The order in which the taints came is not known: any of the finite ones may have started it.
     minima = [
         minimum_ns
         for taint in taints
         if (minimum_ns := _minimum_ns([taint], pod, configuration)) is not None
     ]
-    return _window(floor_ns, (floor_ns, now_ns), (min(minima), *minima, *seconds_ns), now_ns)
+    return _window(floor_ns, (floor_ns, now_ns), (min(minima), *minima, *several_ns), now_ns)
 
 
-def _seconds_ns(pod: Pod) -> list[int]:
+def started_earliest_ns(pod: Pod, snapshot: ClusterSnapshot, now_ns: int) -> int:
+    """Before that instant no countdown of the pod began that runs now."""
+    # Where the pod is older than its node, the Node was made anew: with a taint it leaves the timers alone.
+    leader_ns = _leader_ns(snapshot, now_ns)
+    floor_ns = pod.creation_timestamp_ns
+    return floor_ns if leader_ns is None else max(floor_ns, leader_ns)
+
+
+def _leader_ns(snapshot: ClusterSnapshot, now_ns: int) -> int | None:
+    """When the process that runs now became leader, where the snapshot tells."""
+    leader_ns = snapshot.control_plane.leader_acquire_time_ns
+    return leader_ns if leader_ns is not None and leader_ns <= now_ns else None
+
+
+def seconds_ns(pod: Pod) -> list[int]:
     """For how long its tolerations let a timer run: whichever taint it was for, nobody may know of it any more."""
     each = (get_min_toleration_time_ns([one]) for one in pod.tolerations)
     return [runs_ns for runs_ns in each if runs_ns > 0]

@@ -1,7 +1,7 @@
 """What leads to one of several disjoint outcomes rather than to the others.
 
 Either the monitor's phase decides (each outcome has pieces of its own: a tick falls between two moments),
-or which of a node's waits it is tainted in, or its place in the line.
+or which of a node's waits it is tainted in, or its place in the line, or whether an older countdown runs.
 """
 
 from __future__ import annotations
@@ -54,7 +54,11 @@ class PlaceInLine(msgspec.Struct, frozen=True):
     first: bool
 
 
-Circumstance = TickBetween | TaintedInWait | PlaceInLine | None
+class OlderCountdown(msgspec.Struct, frozen=True):
+    """A countdown runs on that began for a taint which is gone: see ``older_countdowns``."""
+
+
+Circumstance = TickBetween | TaintedInWait | PlaceInLine | OlderCountdown | None
 
 
 class Contribution(msgspec.Struct, frozen=True):

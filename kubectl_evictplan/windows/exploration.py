@@ -146,16 +146,33 @@ def _explored(
         period_ns = configuration.node_monitor_period_ns
         ticks = configuration.node_monitor_grace_period_ns // period_ns + 2
         join_samples(result, period_ns, horizon_ns, ticks * monitor_cost_max_ns(snapshot))
-    if any(pod.deletion_timestamp_ns is not None for pod in snapshot.pods):
-        from kubectl_evictplan.windows.deleted_again import bound_deleted_again  # rarely needed
-
-        bound_deleted_again(result, snapshot, scenario, configuration, horizon_ns)
+    _bound_what_no_run_shows(result, snapshot, scenario, configuration, horizon_ns)
     again = {name for piece in plan for name in piece.still_in_line}
     if again:
         _drop_put_once_more(result, snapshot, again)
     for table in (result.nodes, result.zones, result.cancels):
         table.drop_after(horizon_ns)
     return result
+
+
+def _bound_what_no_run_shows(
+    result: Exploration,
+    snapshot: ClusterSnapshot,
+    scenario: Scenario,
+    configuration: ControllerConfiguration,
+    horizon_ns: int,
+) -> None:
+    """What depends on a past that leaves no trace in the snapshot."""
+    if any(pod.deletion_timestamp_ns is not None for pod in snapshot.pods):
+        from kubectl_evictplan.windows.deleted_again import bound_deleted_again  # rarely needed
+
+        bound_deleted_again(result, snapshot, scenario, configuration, horizon_ns)
+    if configuration.taint_eviction_enabled and not configuration.profile.cancel_on_infinite:
+        from kubectl_evictplan.windows.older_countdowns import (
+            bound_older_countdowns,
+        )  # few releases
+
+        bound_older_countdowns(result, snapshot, scenario.start_ns, configuration, horizon_ns)
 
 
 def _drop_put_once_more(result: Exploration, snapshot: ClusterSnapshot, names: set[str]) -> None:

@@ -1,0 +1,84 @@
+"""Up to 1.16.14, 1.17.11 and 1.18.8 a countdown goes on where all that is left is tolerated for ever (rule 19)."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from msgspec.structs import replace
+from running_countdowns import Countdown, DrawnPast
+
+from builders import (
+    NOT_READY,
+    UNREACHABLE,
+    epoch_ns,
+    make_event,
+    make_node,
+    make_pod,
+    make_scenario,
+    make_snapshot,
+    make_taint,
+    tolerates,
+)
+from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.kube.objects import ClusterSnapshot, ControlPlaneFlags
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
+
+HORIZON = 600
+DARK = make_node("n1", ready="Unknown", taints=[make_taint(f"{UNREACHABLE}:NoExecute", added=-20)])
+POD = make_pod(
+    "p", "n1", tolerations=[tolerates(UNREACHABLE), tolerates(NOT_READY, 60)], created=-900
+)
+
+
+def told(
+    release: str, *events: ScenarioEvent, leads_since: float = -9000
+) -> list[tuple[str, float, float]]:
+    """What is told of deletions of the pod: how certain, from when, to when."""
+    configuration = resolve_configuration(ControllerSettings(release), ControlPlaneFlags())
+    scenario = make_scenario(list(events), horizon=HORIZON)
+    return [
+        (each.certainty, window.earliest_seconds, window.latest_seconds)
+        for each in predict(cluster(leads_since), scenario, configuration).evictions
+        for window in each.windows
+    ]
+
+
+def cluster(leads_since: float) -> ClusterSnapshot:
+    """The dark node with its pod, and since when the present process leads."""
+    flags = ControlPlaneFlags(leader_acquire_time_ns=epoch_ns(leads_since))
+    return replace(make_snapshot([DARK, make_node("n2")], [POD]), control_plane=flags)
+
+
+@pytest.mark.parametrize("release", ["1.16.14", "1.17.11", "1.18.8"])
+def test_it_may_end_within_the_longest_of_the_pods_seconds(release: str) -> None:
+    assert told(release) == [("possible", 0, 60)]
+
+
+@pytest.mark.parametrize("release", ["1.16.15", "1.17.12", "1.18.9", "1.29.6"])
+def test_later_releases_cancel_it(release: str) -> None:
+    assert told(release) == []
+
+
+def test_no_process_has_one_from_before_its_time() -> None:
+    assert told("1.18.6", leads_since=-10) == [("possible", 50, 60)]
+
+
+def test_what_comes_later_is_not_certain_for_the_pod_may_be_gone_by_then() -> None:
+    found = told("1.18.6", make_event(100, "taint", ["n1"], taint="A:NoExecute"))
+    assert found == [("possible", 0, 60), ("possible", 100, 100)]
+
+
+def test_every_past_that_has_one_ends_it_in_the_window() -> None:
+    configuration = resolve_configuration(ControllerSettings("1.18.6"), ControlPlaneFlags())
+    [(_, earliest, latest)] = told("1.18.6", leads_since=-50)
+    ends = []
+    for seed in range(100):
+        past = DrawnPast(random.Random(seed))
+        found = past.countdown(DARK, POD, cluster(-50), epoch_ns(0), configuration)
+        if isinstance(found, Countdown):
+            ends.append(found.due_ns)
+    assert len(ends) > 20
+    assert epoch_ns(earliest) <= min(ends)
+    assert max(ends) <= epoch_ns(latest)
