@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from kubectl_evictplan.cluster.timeline import AboutPod, Timeline, ZoneStateChanged
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.durations import MINUTE_NS
-from kubectl_evictplan.kube.objects import NO_SCHEDULE, ClusterSnapshot
+from kubectl_evictplan.kube.objects import NO_SCHEDULE, ClusterSnapshot, Pod
 from kubectl_evictplan.kube.taints import UNREACHABLE, key_and_effect, no_execute_taints
 from kubectl_evictplan.kube.topology import zone_display_name
 from kubectl_evictplan.scenarios.scenario import Scenario
@@ -146,7 +146,8 @@ def _explored(
         period_ns = configuration.node_monitor_period_ns
         ticks = configuration.node_monitor_grace_period_ns // period_ns + 2
         join_samples(result, period_ns, horizon_ns, ticks * monitor_cost_max_ns(snapshot))
-    _bound_what_no_run_shows(result, snapshot, scenario, configuration, horizon_ns)
+    given = snapshot, scenario, configuration, fates.orphans()
+    _bound_what_no_run_shows(result, *given, horizon_ns)
     again = {name for piece in plan for name in piece.still_in_line}
     if again:
         _drop_put_once_more(result, snapshot, again)
@@ -160,19 +161,21 @@ def _bound_what_no_run_shows(
     snapshot: ClusterSnapshot,
     scenario: Scenario,
     configuration: ControllerConfiguration,
+    orphans: Sequence[Pod],
     horizon_ns: int,
 ) -> None:
-    """What depends on a past that leaves no trace in the snapshot."""
+    """What depends on a past that leaves no trace in the snapshot; ``orphans`` are pods of nodes that it does not hold."""
     if any(pod.deletion_timestamp_ns is not None for pod in snapshot.pods):
         from kubectl_evictplan.windows.deleted_again import bound_deleted_again  # rarely needed
 
         bound_deleted_again(result, snapshot, scenario, configuration, horizon_ns)
-    if configuration.taint_eviction_enabled and not configuration.profile.cancel_on_infinite:
-        from kubectl_evictplan.windows.older_countdowns import (
-            bound_older_countdowns,
-        )  # few releases
+    pods = orphans if configuration.profile.cancel_on_infinite else snapshot.pods
+    if pods:
+        # Few releases, and rarely needed.
+        from kubectl_evictplan.windows.older_countdowns import bound_older_countdowns
 
-        bound_older_countdowns(result, snapshot, scenario.start_ns, configuration, horizon_ns)
+        given = snapshot, scenario.start_ns, configuration, horizon_ns
+        bound_older_countdowns(result, pods, *given)
 
 
 def _drop_put_once_more(result: Exploration, snapshot: ClusterSnapshot, names: set[str]) -> None:

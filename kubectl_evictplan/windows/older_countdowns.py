@@ -1,18 +1,21 @@
-"""Pods that tolerate for ever what their nodes have at the start, where an older countdown may go on all the same.
+"""Countdowns that may run at the start although nothing in the snapshot tells of one.
 
-Up to 1.16.14, 1.17.11 and 1.18.8 ``processPodOnNode`` leaves a countdown alone where all that is left is tolerated for ever (rule
-19). One that began for a taint which is gone by now may run still, and nobody can see it: it ends within the longest of the pod's
-seconds from the start, or there is none. Whatever else may happen to the pod is not certain: it may be gone by then.
+* Up to 1.16.14, 1.17.11 and 1.18.8 ``processPodOnNode`` leaves a countdown alone where all that is left is tolerated for ever
+  (rule 19): one that began for a taint which is gone by now may run still.
+* Nothing ends the countdowns of a node that is deleted (rule 21): a pod of one that is gone may have one.
+
+It ends within the longest of the pod's seconds from the start, or there is none. What else may happen to the pod is not certain
+where it may be gone by then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping
 
-from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
+from kubectl_evictplan.cluster.timeline import POD_GC, TAINT_EVICTION
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.taint_eviction import Decision
-from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Pod, Taint
+from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Node, Pod, Taint
 from kubectl_evictplan.kube.taints import no_execute_taints
 from kubectl_evictplan.kube.tolerations import get_min_toleration_time_ns
 from kubectl_evictplan.simulation.running_timers import seconds_ns, started_earliest_ns
@@ -24,24 +27,61 @@ from kubectl_evictplan.windows.unknowns.of_pods import RunningTimers
 _MISSED = frozenset({RunningTimers.name})
 
 
+def end_of_older_countdown(
+    pod: Pod,
+    nodes: Mapping[str, Node],
+    snapshot: ClusterSnapshot,
+    start_ns: int,
+    configuration: ControllerConfiguration,
+) -> Span | None:
+    """Within which offsets such a countdown of the pod may end; None where there is none. ``nodes``: those of the snapshot, by name."""
+    terminates = pod.deletion_timestamp_ns is not None
+    if terminates or not pod.node_name or not configuration.taint_eviction_enabled:
+        return None
+    if (node := nodes.get(pod.node_name)) is not None:
+        taints = no_execute_taints(node.taints)
+        if not taints or configuration.profile.cancel_on_infinite:
+            return None
+        if (
+            Decision(taints, pod.tolerations, configuration.comparison_operators).delay_ns
+            is not None
+        ):
+            return None
+    if not (runs_ns := seconds_ns(pod)):
+        return None
+    earliest_ns = started_earliest_ns(pod, snapshot, start_ns) + min(runs_ns) - start_ns
+    return max(earliest_ns, 0), max(runs_ns)
+
+
 def bound_older_countdowns(
     result: Exploration,
+    pods: Iterable[Pod],
     snapshot: ClusterSnapshot,
     start_ns: int,
     configuration: ControllerConfiguration,
     horizon_ns: int,
 ) -> None:
-    """Bound the ends of such countdowns, and be certain of nothing else that deletes the pods."""
-    spans = dict(_older_countdowns(snapshot, start_ns, configuration))
-    for key in [key for key in result.evictions if (key.pod, key.uid) in spans]:
-        result.evictions[key] = result.evictions[key]._replace(certain=False)
-    for pod in snapshot.pods:
-        span = spans.get((pod.key, pod.uid))
-        if span is None or span[0] > horizon_ns:
+    """Bound the ends of those of the ``pods``, and be certain of nothing else that deletes a pod which may be gone by then."""
+    nodes = {node.name: node for node in snapshot.nodes}
+    for pod in pods:
+        span = end_of_older_countdown(pod, nodes, snapshot, start_ns, configuration)
+        if span is None:
             continue
-        key = EvictionKey(pod.key, pod.uid, TAINT_EVICTION, 0)
-        found = result.evictions.get(key) or _not_seen(pod)
-        result.evictions[key] = _with(found, (span[0], min(span[1], horizon_ns)))
+        until_ns = horizon_ns
+        garbage = result.evictions.get(EvictionKey(pod.key, pod.uid, POD_GC, 0))
+        if garbage is not None and garbage.certain:
+            until_ns = min(until_ns, garbage.latest_ns)
+        if pod.node_name in nodes or not pod.termination_grace_period_seconds:
+            _doubt(result, pod)
+        if span[0] <= until_ns:
+            key = EvictionKey(pod.key, pod.uid, TAINT_EVICTION, 0)
+            found = result.evictions.get(key) or _not_seen(pod)
+            result.evictions[key] = _with(found, (span[0], min(span[1], until_ns)))
+
+
+def _doubt(result: Exploration, pod: Pod) -> None:
+    for key in [key for key in result.evictions if (key.pod, key.uid) == (pod.key, pod.uid)]:
+        result.evictions[key] = result.evictions[key]._replace(certain=False)
 
 
 def _not_seen(pod: Pod) -> PossibleEviction:
@@ -71,19 +111,3 @@ def _with(found: PossibleEviction, own: Span) -> PossibleEviction:
         missed=found.missed | _MISSED,
         proven=True,
     )
-
-
-def _older_countdowns(
-    snapshot: ClusterSnapshot, start_ns: int, configuration: ControllerConfiguration
-) -> Iterator[tuple[tuple[str, str], Span]]:
-    """By (pod, uid) when an older countdown may end."""
-    tainted = {node.name: no_execute_taints(node.taints) for node in snapshot.nodes}
-    for pod in snapshot.pods:
-        taints = tainted.get(pod.node_name, ())
-        if not taints or pod.deletion_timestamp_ns is not None:
-            continue
-        runs_ns = seconds_ns(pod)
-        stays = Decision(taints, pod.tolerations, configuration.comparison_operators).delay_ns
-        if runs_ns and stays is None:
-            earliest_ns = started_earliest_ns(pod, snapshot, start_ns) + min(runs_ns) - start_ns
-            yield (pod.key, pod.uid), (max(earliest_ns, 0), max(runs_ns))

@@ -86,6 +86,11 @@ class PodFates:
         self._simple_courses: dict[tuple[int, ...], bool] = {}
         self._simple = SimpleFates(self._world, configuration, horizon_ns, result, bounds)
 
+    def orphans(self) -> list[Pod]:
+        """Pods that are bound to nodes which the snapshot does not hold."""
+        missing = self._pods_by_node.keys() - self._nodes.keys() - {""}
+        return [pod for name in sorted(missing) for pod in self._pods_by_node[name]]
+
     def _nodes_with_other_events(self) -> set[str] | None:
         """Nodes whose pods meet more than a silent kubelet; None when that may be all of them."""
         busy: set[str] = set()

@@ -30,6 +30,7 @@ from kubectl_evictplan.windows.node_courses import (
     NodeCourse,
     Stretch,
 )
+from kubectl_evictplan.windows.older_countdowns import end_of_older_countdown
 from kubectl_evictplan.windows.processes_up import ProcessLife
 from kubectl_evictplan.windows.spans import NEVER_NS, Span
 
@@ -103,6 +104,11 @@ class WideFates:
                 yield from self._by_timeout(version, course)
         if configuration.pod_gc_enabled:
             yield from self._as_garbage(version, course)
+        if version.since_ns < 0:
+            given = self._nodes, self._snapshot, self._scenario.start_ns, configuration
+            span = end_of_older_countdown(pod, *given)
+            if span is not None:
+                yield Possible(TAINT_EVICTION, pod, span)
 
     # -- taint eviction ---------------------------------------------------------------------------------
 

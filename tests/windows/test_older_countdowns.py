@@ -1,4 +1,8 @@
-"""Up to 1.16.14, 1.17.11 and 1.18.8 a countdown goes on where all that is left is tolerated for ever (rule 19)."""
+"""Countdowns that nothing in the snapshot tells of.
+
+Up to 1.16.14, 1.17.11 and 1.18.8 one goes on where all that is left is tolerated for ever (rule 19); in all releases where its
+node is deleted (rule 21).
+"""
 
 from __future__ import annotations
 
@@ -82,3 +86,23 @@ def test_every_past_that_has_one_ends_it_in_the_window() -> None:
     assert len(ends) > 20
     assert epoch_ns(earliest) <= min(ends)
     assert max(ends) <= epoch_ns(latest)
+
+
+def of_a_node_that_is_gone(grace_period: int = 30) -> list[tuple[str, str, float]]:
+    """Of a pod whose Node was deleted before the start: who may delete it, how certain, and by when."""
+    given = {"tolerations": [tolerates("A", 300)], "grace_seconds": grace_period}
+    pod = make_pod("p", "gone", created=-900, **given)
+    configuration = resolve_configuration(ControllerSettings("1.29.6"), ControlPlaneFlags())
+    scenario = make_scenario([make_event(1, "kubelet-stop", ["n2"])], horizon=HORIZON)
+    prediction = predict(make_snapshot([make_node("n2")], [pod]), scenario, configuration)
+    return [(each.controller, each.certainty, each.latest_seconds) for each in prediction.evictions]
+
+
+def test_a_countdown_may_go_on_until_garbage_collection_takes_a_pod_whose_node_is_gone() -> None:
+    by_taint, by_garbage = sorted(of_a_node_that_is_gone(), reverse=True)
+    assert by_garbage[:2] == ("pod-gc", "certain")
+    assert by_taint == ("taint-eviction", "possible", by_garbage[2])
+
+
+def test_who_has_no_grace_period_may_be_gone_before_garbage_collection_looks() -> None:
+    assert {certainty for _, certainty, _ in of_a_node_that_is_gone(0)} == {"possible"}
