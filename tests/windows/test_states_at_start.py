@@ -140,3 +140,30 @@ def test_phases_are_cut_where_the_last_tick_has_just_put_a_node_in_line_or_not()
     configuration = resolve_configuration(ControllerSettings("1.29.6"), snapshot.control_plane)
     scenario = make_scenario([make_event(1, "cordon", ["n1"])], horizon=60)
     assert ns(-2) in critical_instants(snapshot, scenario, configuration)
+
+
+def taints(prediction: Prediction, name: str) -> dict[str, tuple[float, float]]:
+    """When the NoExecute taint of an unreachable node is added, and removed."""
+    [found] = [node for node in prediction.nodes if node.node == name]
+    return {
+        change.what: (change.earliest_seconds, change.latest_seconds)
+        for change in found.changes
+        if change.value == f"{UNREACHABLE}:NoExecute"
+    }
+
+
+def test_the_first_tick_may_take_off_whenever_it_comes_what_a_pass_before_it_put_on() -> None:
+    """At a tick of the start itself no pass has come yet: such a run shows nothing of it."""
+    waiting = make_node("n0", ready="Unknown", transition=-9)
+    leases = [
+        make_lease(name, at, duration_seconds=4) for name, at in (("n0", -19), ("n1", -10.25))
+    ]
+    snapshot = make_snapshot([waiting, "n1"], leases=leases)
+    # Else the token of this rate is there just after a tick that follows one at the start.
+    flags = {"secondary-node-eviction-rate": "0.5"}
+    flags |= {"node-monitor-period": "2s", "node-monitor-grace-period": "9s"}
+    settings = ControllerSettings("1.34.4", flags=flags)
+    configuration = resolve_configuration(settings, snapshot.control_plane)
+    found = taints(predict(snapshot, make_scenario([], horizon=60), configuration), "n0")
+    assert found["taint-added"][0] == 0
+    assert found["taint-removed"][0] == pytest.approx(0, abs=0.001)

@@ -27,7 +27,7 @@ from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import put_
 from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, TRUE
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
 from kubectl_evictplan.kube.durations import SECOND_NS
-from kubectl_evictplan.kube.objects import READY, ClusterSnapshot, Lease
+from kubectl_evictplan.kube.objects import READY, ClusterSnapshot, Lease, Node
 from kubectl_evictplan.kube.taints import is_lifecycle_no_execute, no_execute_taints
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint
 from kubectl_evictplan.scenarios.actions.processes import StopKubelet
@@ -43,6 +43,8 @@ from kubectl_evictplan.windows.unknowns.unknown import Unknown, sequence
 # nodes per tick.
 MONITOR_COST_MAX_NS = 10_000_000
 MONITOR_COST_PER_NODE_NS = 4_000
+# By then a pass may have come that taints a node which is in line before the start.
+_AFTER_START_NS = 10
 _Value = TypeVar("_Value")
 # Of a new process's grid, where not every phase of the old one can be tried with each.
 _CRITICAL_COSTS_MAX = 40
@@ -110,6 +112,10 @@ class TickMeetings:
         exchanged = exchanged_by_ticks(*given) if self.configuration.taint_mode else set[str]()
         if self._all_may_be_down(scenario):
             names = self._queued_at_once(scenario)
+            waits = any(map(_is_in_line_at_start, self._snapshot.nodes))
+            if waits and self.configuration.taint_mode:
+                # A tick at the start takes it out of line before any pass, a later one may take off the taint of a pass.
+                yield Moment(_AFTER_START_NS, MomentKind.START, "")
         if names or exchanged:
             from kubectl_evictplan.windows.unknowns import begin_instants  # rarely needed
 
@@ -474,6 +480,11 @@ def _moments_of_nodes(
         if ready is None:
             deadline_ns = node.creation_timestamp_ns + startup_ns - start_ns
             yield Moment(deadline_ns, MomentKind.STARTUP_DEADLINE, node.name)
+
+
+def _is_in_line_at_start(node: Node) -> bool:
+    """Whether node lifecycle wants a taint on it that it lacks."""
+    return node.ready_status != TRUE and not any(map(is_lifecycle_no_execute, node.taints))
 
 
 def _drawn(values: Sequence[_Value], dimension: int, index: int) -> _Value:
