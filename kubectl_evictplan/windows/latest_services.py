@@ -200,6 +200,8 @@ class LatestServices:
         """Segments in which all zones are surely down; in zones in which no node counts somebody is served all the same."""
         if self._configuration.node_eviction_rate_qps <= 0:
             return []  # a limiter of that rate is not told to stop
+        if self.rates.may_be_served_when_down:
+            return []
         if self._all_down is None:
             counting = list(filter(self.rates.counts, self.rates.zones))
             self._all_down = [

@@ -16,6 +16,7 @@ from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE, UNKNO
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneCount, ZoneMembership
 from kubectl_evictplan.controllers.node_lifecycle.zone_states import (
     FULL,
+    LOST_ZONE,
     NORMAL,
     PARTIAL,
     compute_zone_state,
@@ -184,6 +185,12 @@ class StatesBefore:
         )
 
     @property
+    def may_be_served_when_down(self) -> bool:
+        """Whether all zones are down, and go on being served if the last one that was not has lost its last node."""
+        every = self._nodes.keys() | self._bystanders.keys()
+        return self.gone > 0 and bool(every) and all(self._now(zone) == FULL for zone in every)
+
+    @property
     def instants(self) -> set[int]:
         """Offsets at which it matters on which side of them the newest tick before the start comes."""
         nodes = (node for zone in self.zones for node in self._nodes[zone])
@@ -195,6 +202,8 @@ class StatesBefore:
         several = product(*(self._possible(zone, tick_ns) for zone in self.zones))
         found = [states for states in islice(several, most + 2) if states != now]
         told = [tuple(zip(self.zones, states, strict=True)) for states in found[:most]]
+        if self.may_be_served_when_down:
+            told.append((*zip(self.zones, now, strict=True), (LOST_ZONE, NORMAL)))
         return told, len(found) <= most
 
     def _possible(self, zone: str, tick_ns: int) -> Sequence[str]:
@@ -209,7 +218,7 @@ class StatesBefore:
         return _STATES[best : worst + 1]
 
     def _now(self, zone: str) -> str:
-        every = Counter(ready for ready, _ in self._nodes[zone])
+        every = Counter(ready for ready, _ in self._nodes.get(zone, ()))
         return self._state(every[True] + self._bystanders.get(zone, 0), every[False])
 
     def _state(self, ready: int, down: int) -> str:

@@ -145,6 +145,11 @@ class ZoneRates:
         return all(self._states_in(zone, segment).worst == FULL for zone in self.zones)
 
     @property
+    def may_be_served_when_down(self) -> bool:
+        """Whether the process of the start may go on serving zones although all are down."""
+        return self._before.may_be_served_when_down
+
+    @property
     def zones(self) -> set[str]:
         """The keys of all zones."""
         return {*self.members, *self._snapshot.bystanders}

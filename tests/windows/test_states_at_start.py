@@ -152,6 +152,18 @@ def taints(prediction: Prediction, name: str) -> dict[str, tuple[float, float]]:
     }
 
 
+def test_zones_that_are_all_down_may_still_be_served_where_another_one_has_lost_its_last_node() -> (
+    None
+):
+    """When a zone that was not down vanishes, the others were down before: no tick finds that all of them have just got so."""
+    dead = [make_node(name, zone="a", ready="Unknown", transition=-300) for name in ("n0", "n1")]
+    assert taints(predicted(dead), "n1") == {}
+    earliest, latest = taints(predicted(dead, [make_lease("gone", -1)]), "n1")["taint-added"]
+    # After the token of the start, and its own one.
+    assert earliest == 0
+    assert latest >= 20
+
+
 def test_the_first_tick_may_take_off_whenever_it_comes_what_a_pass_before_it_put_on() -> None:
     """At a tick of the start itself no pass has come yet: such a run shows nothing of it."""
     waiting = make_node("n0", ready="Unknown", transition=-9)

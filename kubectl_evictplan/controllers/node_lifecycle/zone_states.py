@@ -38,6 +38,8 @@ PARTIAL = "PartialDisruption"
 FULL = "FullDisruption"
 # Stored for a zone without a counted node that upstream's walk did not reach.
 EMPTY = ""
+# Told of a start: stands for zones that have lost their last node, and were not Full. No key of a zone is like this.
+LOST_ZONE = "lost"
 _NOBODY = ZoneCount(0, 0)
 
 
@@ -146,7 +148,8 @@ class ZoneStates(msgspec.Struct, eq=False):
     def load(self, told: Mapping[str, str]) -> None:
         """States and limiters as a controller that has been running for long would hold them.
 
-        ``told``: zones that its newest tick has left in other states than they are in now.
+        ``told``: zones that its newest tick has left in other states than they are in now. With ``LOST_ZONE`` among them no tick
+        was the first to find every zone Full, for when the last one that was not vanishes the others were Full before: they are served.
         """
         counts = self._zones.counts()
         threshold = self._configuration.unhealthy_zone_threshold
@@ -158,7 +161,7 @@ class ZoneStates(msgspec.Struct, eq=False):
         self._states = handle_disruption(counts, self._states, threshold).remaining
         every_full = all(self._states[zone] == FULL for zone in counts)
         for zone in sorted(counts):
-            if every_full:
+            if every_full and LOST_ZONE not in told:
                 self._queues.swap_limiter(zone, 0.0)
             else:
                 self._set_limiter(zone, self._states[zone], counts[zone])
