@@ -33,6 +33,8 @@ class Timing(msgspec.Struct, frozen=True):
     ``zone_states``: the states of some zones (key, state) as the newest tick before a warm start left them; the others are as the
     snapshot shows them.
     ``still_in_line``: nodes that are in line at a warm start although they have the taint: see ``windows/spent_tokens.still_in_line``.
+    ``probes_anew_ticks``: so many ticks before a warm start all grace periods began anew (1: with the newest one), for it ended that all
+    zones were down; 0: with none that matters.
     ``initial_token``: whether a zone with waiting nodes has a token at a warm start.
     ``pod_gc_phase_ns``: from the start to the first pod garbage collection loop.
     ``pod_gc_cost_ns``: added to every period of that loop.
@@ -58,6 +60,7 @@ class Timing(msgspec.Struct, frozen=True):
     zones_backwards: bool = False
     zone_states: tuple[tuple[str, str], ...] = ()
     still_in_line: tuple[str, ...] = ()
+    probes_anew_ticks: int = 0
     initial_token: bool = True
     pod_gc_phase_ns: int = 0
     pod_gc_cost_ns: int = 0

@@ -24,7 +24,11 @@ from kubectl_evictplan.prediction.workloads import OwnerNames, WorkloadIndex
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
 from kubectl_evictplan.windows.monitor_phase import with_visible_phase
-from kubectl_evictplan.windows.spent_tokens import changed_lately_ns, may_have_taken_a_token
+from kubectl_evictplan.windows.spent_tokens import (
+    all_down_until_ns,
+    changed_lately_ns,
+    may_have_taken_a_token,
+)
 from kubectl_evictplan.windows.unknowns.last_heartbeats import longest_renewal_ns
 
 # Pods of so few nodes are looked up.
@@ -192,6 +196,8 @@ class PreparedCluster:
         """Nodes to which something happens whatever the scenario is, or may."""
         seen_ns = observed_at_ns(self.snapshot, self.start_ns)
         moving = set()
+        if all_down_until_ns(self.snapshot, self.start_ns, self._given) is not None:
+            return frozenset(node.name for node in self.snapshot.nodes)  # nobody is a bystander
         for node in self.snapshot.nodes:
             ready = node.condition("Ready")
             lease = self.snapshot.leases.get(node.name)

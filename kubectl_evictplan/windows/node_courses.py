@@ -30,6 +30,7 @@ from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.windows.noticing import Noticing
 from kubectl_evictplan.windows.processes_up import ProcessLife, process_lives
 from kubectl_evictplan.windows.spans import NEVER_NS, Span
+from kubectl_evictplan.windows.spent_tokens import all_down_until_ns
 from kubectl_evictplan.windows.unknowns.last_heartbeats import (
     last_heartbeat_window,
     longest_renewal_ns,
@@ -133,6 +134,8 @@ class NodeCourses:
                 self._events.setdefault(name, []).append((index, event))
         self._known: dict[str, NodeCourse] = {}
         self._counts_anew = all_down
+        given = snapshot, scenario.start_ns, configuration
+        self._all_down_until_ns = all_down_until_ns(*given)
 
     def of(self, name: str) -> NodeCourse:
         """The course of the node; one that does not exist has an empty one."""
@@ -277,6 +280,8 @@ class NodeCourses:
         if heartbeat[1] == BEFORE_NS:
             return 0, NEVER_NS
         earliest_ns, latest_ns = self._noticing.given_up(heartbeat)
+        if self._all_down_until_ns is not None:
+            since_ns = max(since_ns, self._all_down_until_ns)  # grace periods begin anew
         if since_ns >= heartbeat[0]:
             # The present process may have seen it for the first time when it began.
             latest_ns = max(latest_ns, since_ns + 2 * self.step_max_ns + most_ns)

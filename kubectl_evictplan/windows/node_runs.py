@@ -259,6 +259,7 @@ class NodeRunner:
             zones_backwards=piece.zones_backwards,
             zone_states=piece.zone_states,
             still_in_line=piece.still_in_line,
+            probes_anew_ticks=piece.probes_anew_ticks,
             serves_queues=False,
             mid_tick_pass=True,
             initial_token=False,

@@ -38,7 +38,12 @@ from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.falling_zones import FallingZones, only_falls
 from kubectl_evictplan.windows.noticing import Noticing
 from kubectl_evictplan.windows.spans import Span
-from kubectl_evictplan.windows.spent_tokens import StatesBefore, may_stand_still, still_in_line
+from kubectl_evictplan.windows.spent_tokens import (
+    StatesBefore,
+    all_down_until_ns,
+    may_stand_still,
+    still_in_line,
+)
 from kubectl_evictplan.windows.unknowns.lines import (
     PASS_LAG_MAX_NS,
     token_max_ns,
@@ -110,6 +115,7 @@ class OuterBounds:
             and only_falls(scenario)
             and not StatesBefore(snapshot, scenario.start_ns, configuration).zones
             and not still_in_line(snapshot, configuration)
+            and all_down_until_ns(snapshot, scenario.start_ns, configuration) is None
         ):
             self._find(FallingZones(snapshot, scenario, configuration, self._step_max_ns))
 

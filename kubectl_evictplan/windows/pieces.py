@@ -23,7 +23,7 @@ class Piece(NamedTuple):
     ``last_scenario`` goes with ``last``: it differs from ``scenario`` where the instant of a start is
     not known. ``missed``: names of unknowns that were not wholly explored here; ``left_out_ns``: critical
     values lie in between, and instants can lie about that much outside.
-    ``zones_backwards``, ``zone_states``, ``still_in_line``: see ``Timing``.
+    ``zones_backwards``, ``zone_states``, ``still_in_line``, ``probes_anew_ticks``: see ``Timing``.
     """
 
     scenario: Scenario
@@ -33,6 +33,7 @@ class Piece(NamedTuple):
     zones_backwards: bool = False
     zone_states: tuple[tuple[str, str], ...] = ()
     still_in_line: tuple[str, ...] = ()
+    probes_anew_ticks: int = 0
     # The moments at both ends of the phases, where they are known.
     between: tuple[Moment, Moment] | None = None
     last_scenario: Scenario | None = None

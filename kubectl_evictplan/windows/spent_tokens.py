@@ -255,6 +255,35 @@ def still_in_line(
     )
 
 
+def all_down_until_ns(
+    snapshot: ClusterSnapshot, start_ns: int, configuration: ControllerConfiguration
+) -> int | None:
+    """Until which offset all zones may have been down so lately that a grace period of then still runs; None: they were not.
+
+    A node that has been ready for longer kept its zone from being down, so the tick that sees the first one ready which still is
+    ends it at the latest. That tick begins all grace periods anew (``handleDisruption``).
+    """
+    ages_ns = (
+        configuration.node_monitor_grace_period_ns,
+        configuration.node_startup_grace_period_ns,
+        0 if configuration.taint_mode else configuration.pod_eviction_timeout_ns,
+    )
+    # Until it is seen, and what it leads to.
+    ticks_ns = 2 * (configuration.node_monitor_period_ns + SECOND_NS) + _ROUNDING_NS
+    oldest_ns = start_ns - max(ages_ns) - ticks_ns
+    if snapshot.bystanders or not configuration.node_lifecycle_enabled:
+        return None
+    zones, back_ns = ZoneMembership(configuration), start_ns
+    for node in snapshot.nodes:
+        ready = node.condition(READY)
+        if ready is None or ready.status != TRUE or zones.is_excluded(node):
+            continue
+        back_ns = min(back_ns, ready.last_transition_time_ns or 0)
+        if back_ns < oldest_ns:
+            return None
+    return min(back_ns + _ROUNDING_NS - start_ns, 0)
+
+
 def _added_ns(node: Node) -> Iterator[int]:
     """When node lifecycle put its NoExecute taints on."""
     added_ns = (taint.time_added_ns for taint in node.taints if is_lifecycle_no_execute(taint))

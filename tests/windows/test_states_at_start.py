@@ -179,3 +179,25 @@ def test_the_first_tick_may_take_off_whenever_it_comes_what_a_pass_before_it_put
     found = taints(predict(snapshot, make_scenario([], horizon=60), configuration), "n0")
     assert found["taint-added"][0] == 0
     assert found["taint-removed"][0] == pytest.approx(0, abs=0.001)
+
+
+@pytest.mark.parametrize(("at", "latest"), [(-8, 38), (-300, 3 + PERIOD)])
+def test_grace_periods_may_have_begun_anew_with_the_tick_that_saw_the_first_node_back(
+    at: float, latest: float
+) -> None:
+    """The other node is silent since -37: that ends its grace period at 3, or 40 s after a tick that comes until -2, if that ended it."""
+    silent = make_node("n1", zone="b", ready="False", transition=-300)
+    snapshot = make_snapshot(
+        [back("n0", "a", at), silent], leases=[make_lease("n0", -1), make_lease("n1", -37)]
+    )
+    configuration = resolve_configuration(ControllerSettings("1.29.6"), snapshot.control_plane)
+    scenario = make_scenario([make_event(1, "cordon", ["n0"])], horizon=90)
+    given_up = [
+        change
+        for node in predict(snapshot, scenario, configuration).nodes
+        for change in node.changes
+        if (node.node, change.value) == ("n1", "Unknown") and change.earliest_seconds >= 0
+    ]
+    assert given_up
+    assert 3 <= min(change.earliest_seconds for change in given_up) <= 3 + COST
+    assert max(change.latest_seconds for change in given_up) == pytest.approx(latest, abs=0.2)

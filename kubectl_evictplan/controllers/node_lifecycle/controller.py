@@ -130,7 +130,11 @@ class NodeLifecycle:
 
     def _load_warm(self) -> None:
         """Memory of a controller that has been watching this cluster for long."""
-        now_ns = self._state.now_ns
+        now_ns = anew_ns = self._state.now_ns
+        for _ in range(self._timing.probes_anew_ticks):
+            anew_ns = self._grid.newest(anew_ns)
+        if anew_ns < now_ns:
+            self._health.begin_anew(anew_ns)
         for name, node in self._state.nodes.items():
             self._known.add(name)
             ready = node.condition(READY)

@@ -201,6 +201,10 @@ class NodeHealthMap:
             return self.as_of(node, tick_ns)
         return self._entries.get(node.name)
 
+    def begin_anew(self, tick_ns: int) -> None:
+        """A warm start: all zones were down until that tick, and no probe is older."""
+        self._earliest_probe_ns = max(self._earliest_probe_ns or tick_ns, tick_ns)
+
     def restart_all_probes(self, names: Iterable[str], now_ns: int) -> None:
         """Master disruption ends: every node's grace period begins anew."""
         self._earliest_probe_ns = now_ns

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
+from kubectl_evictplan.engine.event_queue import LoopGrid
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node
 from kubectl_evictplan.scenarios.actions.nodes import DeleteNode
@@ -14,7 +15,7 @@ from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.simulate import starts_without_controller
 from kubectl_evictplan.windows.alike_nodes import AlikeNodes
 from kubectl_evictplan.windows.pieces import Grid, Piece
-from kubectl_evictplan.windows.spent_tokens import still_in_line
+from kubectl_evictplan.windows.spent_tokens import all_down_until_ns, still_in_line
 from kubectl_evictplan.windows.unknowns.last_heartbeats import LastHeartbeats
 from kubectl_evictplan.windows.unknowns.monitor_ticks import MonitorPhase, TickCost, TickMeetings
 from kubectl_evictplan.windows.unknowns.starts import KubeletReturns, ProcessStarts
@@ -87,19 +88,13 @@ class StatesAtStart(Unknown[Piece]):
         if not before.zones or starts_without_controller(part.scenario):
             yield part
             return
-        newest_ns = min(map(self._newest_tick_ns, (part.first, part.last)))
+        grids, period_ns = (part.first, part.last), self._meetings.period_ns
+        newest_ns = min(_newest(_warm_ticks(grid, period_ns)) for grid in grids)
         told, are_all = before.told(newest_ns, _STATES_MAX)
         part = part if are_all else part.missing(self.name)
         yield part
         for states in told:
             yield part._replace(zone_states=states)
-
-    def _newest_tick_ns(self, grid: Grid) -> int:
-        """When the last tick before the start comes."""
-        phase_ns, cost_ns, courses = grid
-        timing = Timing(monitor_phase_ns=phase_ns, monitor_cost_ns=cost_ns, monitor_courses=courses)
-        ticks = timing.ticks(phase_ns, self._meetings.period_ns, warm=True)
-        return ticks.newest(0)
 
 
 class LinesAtStart(Unknown[Piece]):
@@ -117,6 +112,55 @@ class LinesAtStart(Unknown[Piece]):
         if not starts_without_controller(part.scenario):
             for name in self._names[:_STATES_MAX]:
                 yield part._replace(still_in_line=(name,))
+
+
+class ProbesAtStart(Unknown[Piece]):
+    """The tick that finds that not all zones are down any more begins all grace periods anew."""
+
+    name = "grace periods at the start"
+    what = "whether all zones were down until shortly before the start, so that grace periods began anew"
+
+    def __init__(self, snapshot: ClusterSnapshot, meetings: TickMeetings) -> None:
+        self._snapshot = snapshot
+        self._meetings = meetings
+        # By the scenario's start.
+        self._until_ns: dict[int, int | None] = {}
+
+    def settle(self, part: Piece, most: int) -> Iterator[Piece]:
+        """With none of the ticks before the start, and with each that can have been the one."""
+        numbers = [] if starts_without_controller(part.scenario) else list(self._numbers(part))
+        yield part if len(numbers) < most else part.missing(self.name)
+        for number in numbers[: max(most - 1, 1)]:
+            yield part._replace(probes_anew_ticks=number)
+
+    def _numbers(self, part: Piece) -> Iterator[int]:
+        """How many ticks before the start each of them is."""
+        start_ns = part.scenario.start_ns
+        if start_ns not in self._until_ns:
+            given = self._snapshot, start_ns, self._meetings.configuration
+            self._until_ns[start_ns] = all_down_until_ns(*given)
+        until_ns = self._until_ns[start_ns]
+        if until_ns is None:
+            return
+        grids, period_ns = (part.first, part.last), self._meetings.period_ns
+        ticks = min((_warm_ticks(grid, period_ns) for grid in grids), key=_newest)
+        last_ns, oldest_ns = ticks.at_or_after(until_ns), -self._meetings.longest_age_ns()
+        tick_ns, number = ticks.newest(0), 1
+        while tick_ns > oldest_ns:
+            if tick_ns <= last_ns:
+                yield number
+            tick_ns, number = ticks.newest(tick_ns), number + 1
+
+
+def _warm_ticks(grid: Grid, period_ns: int) -> LoopGrid:
+    """Ticks of the process that runs at the start."""
+    phase_ns, cost_ns, courses = grid
+    timing = Timing(monitor_phase_ns=phase_ns, monitor_cost_ns=cost_ns, monitor_courses=courses)
+    return timing.ticks(phase_ns, period_ns, warm=True)
+
+
+def _newest(ticks: LoopGrid) -> int:
+    return ticks.newest(0)
 
 
 # Of two answers the exact one may take twice as long.
@@ -138,7 +182,7 @@ def pieces(
     processes = ProcessStarts(configuration, meetings.instants, meetings.begin_instants)
     ticks = (TickCost(meetings), processes, MonitorPhase(meetings))
     walk, states = ZoneWalk(snapshot, configuration), StatesAtStart(meetings)
-    lines = LinesAtStart(snapshot, configuration)
+    lines, probes = LinesAtStart(snapshot, configuration), ProbesAtStart(snapshot, meetings)
     most = max(runs_max // 2, 1)
     enough = most * _WORTH_BEING_EXACT
 
@@ -150,7 +194,8 @@ def pieces(
                 return None
             walked = [each for piece in found for each in walk.settle(piece, enough)]
             begun = [each for piece in walked for each in states.settle(piece, enough)]
-            whole += [each for piece in begun for each in lines.settle(piece, enough)]
+            begun = [each for piece in begun for each in lines.settle(piece, enough)]
+            whole += [each for piece in begun for each in probes.settle(piece, enough)]
         return whole if len(whole) <= enough else None
 
     whole = in_cells([Piece(scenario)])
@@ -160,14 +205,18 @@ def pieces(
     if whole is not None:
         return whole
     if heartbeats.is_known(scenario):
-        return settled(Piece(scenario), (returns, *ticks, heartbeats, walk, states, lines), most)
+        return settled(
+            Piece(scenario), (returns, *ticks, heartbeats, walk, states, lines, probes), most
+        )
     # Too many choices: each of a few of last heartbeats with every phase, and one phase for each of many.
     corners = [corner for part in begun for corner in heartbeats.corners(part)]
     share = max(most * 2 // 3 // len(corners), 1)
     found = [
-        piece for each in corners for piece in settled(each, (*ticks, walk, states, lines), share)
+        piece
+        for each in corners
+        for piece in settled(each, (*ticks, walk, states, lines, probes), share)
     ]
     for index in range(most // 3):
         drawn = heartbeats.drawn(begun[index % len(begun)], index)
-        found += settled(drawn, (*ticks, walk, states, lines), 1)
+        found += settled(drawn, (*ticks, walk, states, lines, probes), 1)
     return found

@@ -13,7 +13,12 @@ from kubectl_evictplan.windows.unknowns.lines import (
 )
 from kubectl_evictplan.windows.unknowns.monitor_ticks import MonitorPhase, TickCost
 from kubectl_evictplan.windows.unknowns.of_drains import DrainLatencies
-from kubectl_evictplan.windows.unknowns.of_node_runs import LinesAtStart, StatesAtStart, ZoneWalk
+from kubectl_evictplan.windows.unknowns.of_node_runs import (
+    LinesAtStart,
+    ProbesAtStart,
+    StatesAtStart,
+    ZoneWalk,
+)
 from kubectl_evictplan.windows.unknowns.of_pods import (
     GarbageCollection,
     PodExit,
@@ -34,6 +39,7 @@ UNKNOWNS: tuple[type[Unknown[Any]], ...] = (
     ZoneWalk,
     StatesAtStart,
     LinesAtStart,
+    ProbesAtStart,
     OrderInLine,
     PassLag,
     TokenAtStart,
