@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 
 from kubectl_evictplan.cluster.timeline import POD_GC, TAINT_EVICTION
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
-from kubectl_evictplan.controllers.taint_eviction import Decision
+from kubectl_evictplan.controllers.taint_eviction import Decision, delete_is_refused
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Node, Pod, Taint
 from kubectl_evictplan.kube.taints import no_execute_taints
 from kubectl_evictplan.kube.tolerations import get_min_toleration_time_ns
@@ -35,10 +35,12 @@ def end_of_older_countdown(
     configuration: ControllerConfiguration,
 ) -> Span | None:
     """Within which offsets such a countdown of the pod may end; None where there is none. ``nodes``: those of the snapshot, by name."""
-    terminates = pod.deletion_timestamp_ns is not None
-    if terminates or not pod.node_name or not configuration.taint_eviction_enabled:
+    if not pod.node_name or not configuration.taint_eviction_enabled:
         return None
-    if (node := nodes.get(pod.node_name)) is not None:
+    terminates, node = pod.deletion_timestamp_ns is not None, nodes.get(pod.node_name)
+    if terminates and (node is not None or delete_is_refused(pod, configuration) is not None):
+        return None
+    if node is not None:
         taints = no_execute_taints(node.taints)
         if not taints or configuration.profile.cancel_on_infinite:
             return None
@@ -69,7 +71,7 @@ def bound_older_countdowns(
             continue
         until_ns = horizon_ns
         garbage = result.evictions.get(EvictionKey(pod.key, pod.uid, POD_GC, 0))
-        if garbage is not None and garbage.certain:
+        if garbage is not None and garbage.certain and not pod.finalizers:
             until_ns = min(until_ns, garbage.latest_ns)
         if pod.node_name in nodes or not pod.termination_grace_period_seconds:
             _doubt(result, pod)

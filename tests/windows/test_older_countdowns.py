@@ -88,10 +88,14 @@ def test_every_past_that_has_one_ends_it_in_the_window() -> None:
     assert max(ends) <= epoch_ns(latest)
 
 
-def of_a_node_that_is_gone(grace_period: int = 30) -> list[tuple[str, str, float]]:
+def of_a_node_that_is_gone(
+    grace_period: int = 30, deletion: float | None = None, finalizers: tuple[str, ...] = ()
+) -> list[tuple[str, str, float]]:
     """Of a pod whose Node was deleted before the start: who may delete it, how certain, and by when."""
     given = {"tolerations": [tolerates("A", 300)], "grace_seconds": grace_period}
     pod = make_pod("p", "gone", created=-900, **given)
+    deletion_ns = None if deletion is None else epoch_ns(deletion)
+    pod = replace(pod, deletion_timestamp_ns=deletion_ns, finalizers=finalizers)
     configuration = resolve_configuration(ControllerSettings("1.29.6"), ControlPlaneFlags())
     scenario = make_scenario([make_event(1, "kubelet-stop", ["n2"])], horizon=HORIZON)
     prediction = predict(make_snapshot([make_node("n2")], [pod]), scenario, configuration)
@@ -106,3 +110,18 @@ def test_a_countdown_may_go_on_until_garbage_collection_takes_a_pod_whose_node_i
 
 def test_who_has_no_grace_period_may_be_gone_before_garbage_collection_looks() -> None:
     assert {certainty for _, certainty, _ in of_a_node_that_is_gone(0)} == {"possible"}
+
+
+@pytest.mark.parametrize("deletion", [None, -57])
+def test_what_a_finalizer_keeps_may_be_deleted_until_the_countdown_ends(
+    deletion: float | None,
+) -> None:
+    """Neither garbage collection nor a deletion that has begun ends it."""
+    found = of_a_node_that_is_gone(deletion=deletion, finalizers=("example.com/keep",))
+    assert ("taint-eviction", "possible", 300) in found
+
+
+def test_a_pod_that_terminates_may_be_deleted_again_where_its_node_is_gone() -> None:
+    assert ("taint-eviction", "possible") in [
+        each[:2] for each in of_a_node_that_is_gone(deletion=-57)
+    ]
