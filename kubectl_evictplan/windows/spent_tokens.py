@@ -281,7 +281,19 @@ def all_down_until_ns(
         back_ns = min(back_ns, ready.last_transition_time_ns or 0)
         if back_ns < oldest_ns:
             return None
+    seen_by_ns = back_ns + ticks_ns
+    if all(_is_ready_and_renewed(node, snapshot, seen_by_ns) for node in snapshot.nodes):
+        return None  # each grace period has begun anew since
     return min(back_ns + _ROUNDING_NS - start_ns, 0)
+
+
+def _is_ready_and_renewed(node: Node, snapshot: ClusterSnapshot, since_ns: int) -> bool:
+    """Whether the node is Ready and its kubelet has given a sign of life since."""
+    ready, lease = node.condition(READY), snapshot.leases.get(node.name)
+    if ready is None or ready.status != TRUE:
+        return False
+    renewed_ns = lease.renew_time_ns if lease is not None else None
+    return max(renewed_ns or 0, ready.last_heartbeat_time_ns or 0) > since_ns
 
 
 def _added_ns(node: Node) -> Iterator[int]:

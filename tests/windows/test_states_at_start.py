@@ -8,6 +8,7 @@ import pytest
 
 from builders import (
     UNREACHABLE,
+    epoch_ns,
     make_event,
     make_lease,
     make_node,
@@ -17,10 +18,11 @@ from builders import (
     ns,
 )
 from kubectl_evictplan.controllers.flags import resolve_configuration
-from kubectl_evictplan.kube.objects import Lease, Node
+from kubectl_evictplan.kube.objects import ControlPlaneFlags, Lease, Node
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings
+from kubectl_evictplan.windows.spent_tokens import all_down_until_ns
 from kubectl_evictplan.windows.unknowns.monitor_ticks import critical_instants
 
 PERIOD = 5
@@ -201,3 +203,16 @@ def test_grace_periods_may_have_begun_anew_with_the_tick_that_saw_the_first_node
     assert given_up
     assert 3 <= min(change.earliest_seconds for change in given_up) <= 3 + COST
     assert max(change.latest_seconds for change in given_up) == pytest.approx(latest, abs=0.2)
+
+
+def test_grace_periods_that_began_anew_do_not_matter_where_all_kubelets_have_renewed_since() -> (
+    None
+):
+    def back_at(seconds: float, renewed: float) -> int | None:
+        nodes = [make_node(name, transition=seconds, heartbeat=seconds) for name in ("n0", "n1")]
+        leases = [make_lease(node.name, renewed) for node in nodes]
+        configuration = resolve_configuration(ControllerSettings("1.29.6"), ControlPlaneFlags())
+        return all_down_until_ns(make_snapshot(nodes, leases=leases), epoch_ns(0), configuration)
+
+    assert back_at(-40, -5) is None
+    assert back_at(-40, -38) == ns(-39)
