@@ -134,6 +134,8 @@ def _is_sure(
     """Whether the first loop surely comes within the scenario, before anybody can delete a terminated pod."""
     if len(loops) != 1 or not loops[0][1] or loops[0][0][1] > scenario.end_ns:
         return False
+    if any(pod.deletion_timestamp_ns is not None for pod in pods):
+        return False  # its kubelet may have ended it by then
     until_ns = loops[0][0][1]
     keys = {pod.key for pod in pods}
     if any(

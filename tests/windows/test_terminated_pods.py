@@ -87,6 +87,11 @@ def test_neither_is_certain_where_the_taint_or_a_person_may_come_first() -> None
     assert by_person["p1", "taint-eviction"][0] == "possible"
 
 
+def test_nothing_is_certain_of_who_goes_where_one_of_them_terminates_already() -> None:
+    pods = [finished(0), finished(1, deleted=-8)]
+    assert rows(predicted(pods=pods))["p0", "pod-gc"] == ("possible", [(0, LOOP)])
+
+
 def test_pods_of_a_silent_node_are_held_against_it_too() -> None:
     pods = [finished(number, tolerations=default_tolerations(60)) for number in range(3)]
     found = rows(predicted(make_event(1, "kubelet-stop", "n0"), pods=pods))
