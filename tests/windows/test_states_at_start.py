@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
+from msgspec.structs import replace
 
 from builders import (
     UNREACHABLE,
@@ -142,6 +143,23 @@ def test_phases_are_cut_where_the_last_tick_has_just_put_a_node_in_line_or_not()
     configuration = resolve_configuration(ControllerSettings("1.29.6"), snapshot.control_plane)
     scenario = make_scenario([make_event(1, "cordon", ["n1"])], horizon=60)
     assert ns(-2) in critical_instants(snapshot, scenario, configuration)
+
+
+def test_phases_are_cut_where_a_tick_before_the_start_is_the_first_of_its_process_or_none_of_it() -> (
+    None
+):
+    """One of another process has put nobody in line of this one."""
+    flags = ControlPlaneFlags(leader_acquire_time_ns=epoch_ns(-1.5))
+    for waiting in (
+        make_node("n0", ready="False", transition=-60),
+        make_node("n0", ready="Unknown"),
+    ):
+        leases = [make_lease(name, -1) for name in ("n0", "n1")]
+        snapshot = make_snapshot([waiting, "n1"], leases=leases)
+        snapshot = replace(snapshot, control_plane=flags)
+        configuration = resolve_configuration(ControllerSettings("1.29.6"), flags)
+        scenario = make_scenario([make_event(1, "cordon", ["n1"])], horizon=60)
+        assert ns(-1.5) in critical_instants(snapshot, scenario, configuration)
 
 
 def taints(prediction: Prediction, name: str) -> dict[str, tuple[float, float]]:

@@ -401,11 +401,11 @@ def _moments_of_a_young_process(
         stops = (event for event in scenario.events if isinstance(event, StopKubelet))
         stated = (event.last_heartbeat_ns for event in stops)
         seen_ns += [scenario.start_ns + last_ns for last_ns in stated if last_ns is not None]
-        if not configuration.taint_mode:
-            # And when a node that is not ready got so: that is what --pod-eviction-timeout counts from.
-            conditions = (node.condition(READY) for node in snapshot.nodes)
-            not_ready = (each for each in conditions if each is not None and each.status == FALSE)
-            seen_ns += [each.last_transition_time_ns or 0 for each in not_ready]
+        # And one that is not ready is in line from then on, or --pod-eviction-timeout counts from there.
+        for node in snapshot.nodes:
+            ready, is_false = node.condition(READY), node.ready_status == FALSE
+            if ready and (_is_in_line_at_start(node) if configuration.taint_mode else is_false):
+                seen_ns.append(ready.last_transition_time_ns or 0)
         if min(seen_ns, default=leader_ns) < leader_ns:
             yield Moment(leader_ns - scenario.start_ns, MomentKind.PROCESS_START, "")
 
