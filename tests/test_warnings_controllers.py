@@ -8,6 +8,7 @@ from warning_runs import TAINT, configured, message, objects, warn, warnings_of
 
 from builders import (
     START_NS,
+    UNREACHABLE,
     epoch_ns,
     make_event,
     make_lease,
@@ -15,6 +16,7 @@ from builders import (
     make_pod,
     make_scenario,
     make_snapshot,
+    make_taint,
     tolerates,
 )
 from kubectl_evictplan.cluster.timeline import Timeline
@@ -78,6 +80,22 @@ def test_all_zones_down_is_master_disruption() -> None:
     names = ["n0", "n1"]
     warnings = warn(names, [], [make_event(3, "kubelet-stop", names)])
     assert objects(warnings, "master-disruption") == names
+
+
+def test_where_all_zones_are_down_at_the_start_another_one_may_have_vanished_last() -> None:
+    """Rule 13: where windows do not span it, for nothing of that zone is left."""
+    down = [make_node(name, ready="Unknown", transition=-30) for name in ("n0", "n1")]
+    tainted = make_node("n2", ready="Unknown", taints=[make_taint(f"{UNREACHABLE}:NoExecute")])
+    cordon = [make_event(1, "cordon", "n0")]
+    code = "lost-zone-unseen"
+    assert objects(warn([*down, tainted], [], cordon), code) == ["n0", "n1"]
+    by_timeout = configured("1.26", {"enable-taint-manager": "false"})
+    warnings = warn([*down, tainted], [], cordon, configuration=by_timeout)
+    assert objects(warnings, code) == ["n0", "n1", "n2"]
+    assert objects(warn([*down, "up"], [], cordon), code) is None
+    assert objects(warn(down, [make_pod("p", "gone")], cordon), code) is None
+    restarted = [make_event(0, "controller-start"), *cordon]
+    assert objects(warn(down, [], restarted), code) is None
 
 
 def test_the_rate_one_bug_needs_a_stop() -> None:

@@ -106,6 +106,21 @@ def _may_have_lost_its_taint(node: Node) -> bool:
     return ready not in (TRUE, None) and not any(map(is_lifecycle_no_execute, node.taints))
 
 
+def waiting_while_all_are_down(
+    snapshot: ClusterSnapshot, configuration: ControllerConfiguration
+) -> tuple[str, ...]:
+    """Nodes that would be served if limiters let them through, where no zone has a node that is ready; else none."""
+    zones = ZoneMembership(configuration)
+    counted = (node for node in snapshot.nodes if not zones.is_excluded(node))
+    if any(snapshot.bystanders.values()) or any(node.ready_status == TRUE for node in counted):
+        return ()
+    down = (node for node in snapshot.nodes if node.ready_status not in (TRUE, None))
+    # Without taint manager the taint that a node has tells nothing of its line.
+    return tuple(
+        n.name for n in down if not configuration.taint_mode or _may_have_lost_its_taint(n)
+    )
+
+
 def may_hold_orphaned_entries(
     snapshot: ClusterSnapshot, scenario: Scenario, configuration: ControllerConfiguration
 ) -> bool:

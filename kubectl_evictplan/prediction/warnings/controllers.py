@@ -34,7 +34,11 @@ from kubectl_evictplan.prediction.warnings.context import (
 )
 from kubectl_evictplan.scenarios.actions.nodes import DeleteNode
 from kubectl_evictplan.simulation.simulate import starts_without_controller
-from kubectl_evictplan.windows.spent_tokens import may_hold_orphaned_entries
+from kubectl_evictplan.windows.spent_tokens import (
+    StatesBefore,
+    may_hold_orphaned_entries,
+    waiting_while_all_are_down,
+)
 
 _Who = TypeVar("_Who")
 
@@ -315,6 +319,23 @@ def master_disruption(context: WarningContext) -> Statements:
             {queued.node for queued in context.queued if queued.tainted_ns is None}
             or WHOLE_PREDICTION,
         )
+
+
+def lost_zone_unseen(context: WarningContext) -> Statements:
+    """All zones are down at the start: limiters run on where the last one that was not has vanished (rule 13)."""
+    snapshot, configuration = context.snapshot, context.configuration
+    if not configuration.node_lifecycle_enabled or starts_without_controller(context.scenario):
+        return
+    waiting = waiting_while_all_are_down(snapshot, configuration)
+    before = StatesBefore(snapshot, context.scenario.start_ns, configuration) if waiting else None
+    if before is None or before.may_be_served_when_down:
+        return  # windows span it where something of such a zone is left
+    yield Statement(
+        "no node of any zone is ready at the start: told is that the controller leaves these nodes alone until one is "
+        "back; where another zone was the last one with a ready node, and all its nodes were deleted after the others "
+        "went down, it does not, and their pods may be evicted",
+        waiting,
+    )
 
 
 def eviction_rate_zero(context: WarningContext) -> Statements:
