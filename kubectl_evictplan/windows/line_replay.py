@@ -292,7 +292,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
             case Told.SPENT:
                 self._spent = self._queue.limiter.just_used(self._now_ns)
                 if self._rules.spent_at_start:
-                    self._queue.limiter.try_accept(self._now_ns)
+                    self._queue.limiter.spend(self._rules.spent_at_start, self._now_ns)
             case Told.MID_TICK:
                 if self._queue and not self._pass_inside_matters:
                     asked = self._queue.limiter, self._now_ns, self._rules.lag_ns

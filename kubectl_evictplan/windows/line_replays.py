@@ -96,7 +96,7 @@ class Replayed(msgspec.Struct, frozen=True):
 
 # Rules without one thing that may be there, and what a replay by them says of whether it would have mattered.
 _SIMPLER: tuple[tuple[Callable[[LineRules], LineRules], Callable[[Replayed], bool]], ...] = (
-    (lambda rules: rules._replace(spent_at_start=False), attrgetter("token_at_start_matters")),
+    (lambda rules: rules._replace(spent_at_start=0.0), attrgetter("token_at_start_matters")),
     (lambda rules: rules._replace(mid_tick_pass=False), attrgetter("pass_inside_matters")),
     (
         lambda rules: rules._replace(stale_lister=False, late_views=None, waits_for_views_ns=0),

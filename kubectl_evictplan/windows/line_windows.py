@@ -55,6 +55,8 @@ class Spread(msgspec.Struct, frozen=True):
     per_token_ns: int
     gap_ns: int
     end_ns: int
+    # How much of ``base_ns`` is when the token of the start comes: what it meets in between is in no replay.
+    token_ns: int = 0
     # What replays have in common depends on lags as well: every pass has one of its own.
     lags_vary: bool = False
 
@@ -235,7 +237,7 @@ def _views_may_interact(
     in_time = [(line, rules._replace(stale_lister=False)) for line, rules in replayed]
     unseen = list(starmap(replay, in_time))
     at_some_lags |= lags_between(in_time, [run.tokens.at_ns for run in unseen]).views
-    places = defaultdict[tuple[bool, int], set[int]](set)
+    places = defaultdict[tuple[float, int], set[int]](set)
     for (line, rules), seen, free in zip(replayed, late, unseen, strict=False):
         for view, at_ns in enumerate(line.unknown_after_ready_ns):
             apart = view > 0 and view in free.idle_views
@@ -352,7 +354,7 @@ def _spans_of_token(
     # Whether a late view wastes a token depends on the lag of one pass; all the others have lags of their own.
     varies = any(token >= len(each.tokens.at_ns) and each.all_served for each in replays)
     varies = varies or spread.lags_vary or max(several) - min(several) > slack_ns
-    lags_ns = spread.lags_ns(token) if varies else 0
+    lags_ns = spread.lags_ns(token) + spread.token_ns if varies else 0
     since_ns = min(replay.eligible_ns for replay in own)
     until_ns = min(max(replay.useless_ns for replay in own) - 1, spread.end_ns)
     elsewhere = sorted(_spent_on_others(token, own, replays))
@@ -360,7 +362,7 @@ def _spans_of_token(
         # Whose token it is may change anywhere between replays.
         near = [ns for ns in elsewhere if low_ns - slack_ns <= ns <= high_ns + slack_ns]
         low_ns, high_ns = min([low_ns, *near]), max([high_ns, *near])
-        # Where what follows depends on lags, it can also come with lags in between, and every pass has one of its own.
+        # Where what follows depends on lags, or on the token of the start, it can also come with lags in between, and every pass has one of its own.
         reach_low_ns = min(low_ns, max(low_ns - lags_ns, since_ns))
         reach_high_ns = max(high_ns, min(high_ns + lags_ns, until_ns))
         for replay in replays:

@@ -55,8 +55,8 @@ from kubectl_evictplan.windows.unknowns.lines import (
     PASS_LAG_MAX_NS,
     PassInsideTick,
     StaleView,
-    TokenAtStart,
     instants,
+    token_stretches,
     views,
 )
 from kubectl_evictplan.windows.zone_lines import LineRules, ZoneLine
@@ -423,20 +423,20 @@ def _waits_of(
     known: Replays,
     may_lack_token: bool,
 ) -> Waits:
-    token = TokenAtStart([line for _, line in lines], may_lack=may_lack_token)
-    replayed = [
-        (line, rules)
-        for run, line in lines
-        for rules in instants(_seen_as(_rules(run, configuration), view), token)
-    ]
-    end_ns = piece.scenario.end_ns
+    found: list[Waits] = []
+    end_ns, gap_ns = piece.scenario.end_ns, gap_between_outcomes_ns(configuration)
     base_ns = piece.spread_ns(configuration.node_monitor_period_ns, end_ns)
-    if token.may_lack:
-        rate_qps = configuration.node_eviction_rate_qps
-        rates_qps = (rate_qps, *(line.rate_at_start_qps(rate_qps) for _, line in lines))
-        base_ns += max(map(refill_ns, rates_qps))
-    spread = Spread(base_ns, PASS_LAG_MAX_NS, gap_between_outcomes_ns(configuration), end_ns)
-    return wait_windows(replayed, spread, piece.left_out_ns, services, known)
+    own, rate_qps = [line for _, line in lines], configuration.node_eviction_rate_qps
+    seen = {"may_lack": may_lack_token, "seen_late": view.stale_lister}
+    for tokens, width_ns in token_stretches(own, rate_qps, **seen):
+        replayed = [
+            (line, rules)
+            for (run, line), token in zip(lines, tokens, strict=True)
+            for rules in instants(_seen_as(_rules(run, configuration), view), token)
+        ]
+        spread = Spread(base_ns + width_ns, PASS_LAG_MAX_NS, gap_ns, end_ns, token_ns=width_ns)
+        found.append(wait_windows(replayed, spread, piece.left_out_ns, services, known))
+    return merge_waits(found, gap_ns, known.horizon_ns)
 
 
 def _seen_as(rules: LineRules, view: LineRules) -> LineRules:

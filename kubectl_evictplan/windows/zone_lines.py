@@ -51,8 +51,8 @@ class LineRules(NamedTuple):
     mid_tick_pass: bool = False
     # The informer shows Ready=Unknown late: a pass right after the write wastes its token.
     stale_lister: bool = False
-    # The token of the start was spent just before it.
-    spent_at_start: bool = False
+    # How much of the token of the start is spent: 1.0 just before it, 0.5 half the time before that in which it is there again.
+    spent_at_start: float = 0.0
     # (which token, from when on it is spent): its pass comes later than the lag says.
     held: tuple[int, int] | None = None
     # Which of the line's ``unknown_after_ready_ns`` a ``stale_lister`` shows late, by their places; None: each of them.

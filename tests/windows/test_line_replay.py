@@ -139,7 +139,7 @@ def test_a_taint_removed_at_the_very_instant_of_a_tick_comes_back_with_that_tick
 def test_a_token_spent_just_before_the_start_is_back_after_ten_seconds(
     *, spent: bool, at: float
 ) -> None:
-    line = Line(spent_at_start=spent)
+    line = Line(spent_at_start=float(spent))
     line.tell(0, Told.SPENT)
     line.silent(2, "a")
     assert line.served() == {"a": [at]}

@@ -143,4 +143,4 @@ def test_the_token_of_the_start_matters_only_while_it_is_not_there_again() -> No
         line.tell(0, Told.SPENT)
         line.silent(silent_at, "a")
 
-        assert replays_made(line, in_order("a"), spent_at_start=True) == made
+        assert replays_made(line, in_order("a"), spent_at_start=1.0) == made

@@ -62,6 +62,11 @@ class TokenBucketRateLimiter:
         self._last_ns = now_ns
         return True
 
+    def spend(self, share: float, now_ns: int) -> None:
+        """Lack that share of a token now, if there is one: all of it (1.0) as if it had just been taken."""
+        if self.try_accept(now_ns):
+            self._tokens += 1.0 - share
+
     def ready_at_ns(self, now_ns: int) -> int | None:
         """A lower bound, tight to 2 ns, of when ``try_accept`` can succeed; None is never."""
         missing = 1.0 - self.level_at(now_ns)
@@ -96,6 +101,9 @@ class NeverRateLimiter:
     def try_accept(self, now_ns: int) -> bool:
         """Refuse."""
         return False
+
+    def spend(self, share: float, now_ns: int) -> None:
+        """It has none."""
 
     def ready_at_ns(self, now_ns: int) -> int | None:
         """Never."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
@@ -94,14 +95,116 @@ class TokenAtStart(Unknown[LineRules]):
     name = "token at the start"
     what = "whether a zone in which nodes wait had just used its token before the start"
 
-    def __init__(self, lines: Collection[ZoneLine], *, may_lack: bool) -> None:
-        """``may_lack``: the snapshot leaves it open."""
-        self.may_lack = may_lack and any(line.ran_before_start for line in lines)
+    def __init__(
+        self, refill_ns: int, since: _Meeting | None = None, until: _Meeting | None = None
+    ) -> None:
+        """In one line: it is there at the start, or when it meets ``since``, to ``until`` it meets the next, or as late as it comes.
+
+        ``refill_ns``: after that it is there if it was spent just before the start; 0: it never is.
+        """
+        self._refill_ns = refill_ns
+        self._since, self._until = since, until
+
+    @property
+    def width_ns(self) -> int:
+        """From when to when it can come."""
+        since_ns = self._since.token_ns(self._refill_ns, PASS_LAG_MAX_NS) if self._since else 0
+        until_ns = self._until.token_ns(self._refill_ns) if self._until else self._refill_ns
+        return max(min(until_ns, self._refill_ns) - max(since_ns, 0), 0)
 
     def settle(self, part: LineRules, most: int) -> Iterator[LineRules]:
-        """It is there; and where it may be spent, it is not."""
-        for spent in (False, True) if self.may_lack else (False,):
-            yield part._replace(spent_at_start=spent)
+        """Both ends: just after a pass with that token meets who leaves, and just before."""
+        lag_ns = part.lag_ns
+        yield part._replace(spent_at_start=self._spent(self._since, 0.0, lag_ns - _TIE_NS))
+        yield part._replace(spent_at_start=self._spent(self._until, 1.0, lag_ns + _TIE_NS))
+
+    def _spent(self, meeting: _Meeting | None, otherwise: float, lag_ns: int) -> float:
+        if meeting is None:
+            return otherwise
+        return min(max(meeting.token_ns(self._refill_ns, lag_ns) / self._refill_ns, 0.0), 1.0)
+
+
+class TokenStretch(NamedTuple):
+    """A stretch of time in which the token of the start comes, and how wide it is, in each of some lines that differ in instants only."""
+
+    # None: it is there already.
+    of_lines: Sequence[TokenAtStart | None]
+    width_ns: int
+
+
+# So often the token of the start is told apart by what it meets; where that is more, windows are wider.
+_MEETINGS_MAX = 6
+
+
+class _Meeting(NamedTuple):
+    """A pass spends the token of the start, or the ``number``-th after it, at an instant of the line."""
+
+    at_ns: int
+    number: int
+
+    def token_ns(self, refill_ns: int, lag_ns: int = 0) -> int:
+        """When the token of the start is there so, if each pass comes so much after its token."""
+        return self.at_ns - self.number * refill_ns - (self.number + 1) * lag_ns
+
+    def is_met(self, refill_ns: int) -> bool:
+        """Whether it can be, at some lag, by one that comes after the start."""
+        late_ns = self.token_ns(refill_ns, PASS_LAG_MAX_NS)
+        return self.token_ns(refill_ns) > 0 and late_ns < refill_ns
+
+
+def token_stretches(
+    lines: Sequence[ZoneLine], rate_qps: float, *, may_lack: bool, seen_late: bool
+) -> Iterator[TokenStretch]:
+    """When the token of the start can come, cut where it meets somebody who leaves the line, or a late view.
+
+    ``may_lack``: the snapshot leaves open that it is spent. ``seen_late``: views are late.
+    """
+    if not (may_lack and any(line.ran_before_start for line in lines)):
+        yield TokenStretch([None] * len(lines), 0)
+        return
+    refills_ns = [refill_ns(line.rate_at_start_qps(rate_qps)) for line in lines]
+    met = _met(lines, refills_ns, seen_late=seen_late)
+    cuts: list[Sequence[_Meeting | None]] = [[None] * len(lines), *met, [None] * len(lines)]
+    for since, until in pairwise(cuts):
+        tokens = [TokenAtStart(*each) for each in zip(refills_ns, since, until, strict=True)]
+        width_ns = max(token.width_ns for token in tokens)
+        # A limiter that gets another rate meanwhile may lose what it has.
+        yield TokenStretch(tokens, width_ns if met else max(width_ns, refill_ns(rate_qps)))
+
+
+def _met_in(line: ZoneLine, *, seen_late: bool) -> Iterator[int]:
+    """When somebody leaves a line, then when views begin and end in which a token is wasted."""
+    yield from sorted({at_ns for each in line.leaving.values() for at_ns in each if at_ns > 0})
+    for view_ns in line.unknown_after_ready_ns if seen_late else ():
+        yield from (view_ns, view_ns + STALE_LISTER_NS)
+
+
+def _met(
+    lines: Sequence[ZoneLine], refills_ns: Sequence[int], *, seen_late: bool
+) -> list[list[_Meeting]]:
+    """What the token of the start meets so that it makes a difference: of each line, in the order of time."""
+    if not all(refills_ns) or any(line.limiter_changes for line in lines):
+        return []
+    several = [list(_met_in(line, seen_late=seen_late)) for line in lines]
+    if len(set(map(len, several))) > 1:
+        return []
+    found = []
+    fewest = min(len(line.group_of) for line in lines)
+    for instants in zip(*several, strict=True):
+        numbers = [at_ns // each for at_ns, each in zip(instants, refills_ns, strict=True)]
+        # Where passes are late it may be the token before the newest one.
+        for number in range(max(min(numbers) - 1, 0), min(max(numbers) + 1, fewest)):
+            meetings = [_Meeting(at_ns, number) for at_ns in instants]
+            own = list(zip(meetings, refills_ns, strict=True))
+            if any(meeting.is_met(each) for meeting, each in own):
+                found.append(([meeting.token_ns(each) for meeting, each in own], meetings))
+    found = sorted(found[:_MEETINGS_MAX], key=lambda each: each[0])
+    in_order = all(
+        before_ns <= after_ns
+        for (before, _), (after, _) in pairwise(found)
+        for before_ns, after_ns in zip(before, after, strict=True)
+    )
+    return [meetings for _, meetings in found] if in_order else []
 
 
 class StaleView(Unknown[LineRules]):
@@ -151,14 +254,17 @@ def views(
     return settled(rules, unknowns, _ALL)
 
 
-def instants(rules: LineRules, token: TokenAtStart) -> list[LineRules]:
+def instants(rules: LineRules, token: TokenAtStart | None) -> list[LineRules]:
     """When tokens are spent: replays that differ in instants only."""
-    return settled(rules, (PassLag(), token), _ALL)
+    return settled(rules, (PassLag(),) if token is None else (PassLag(), token), _ALL)
 
 
 # -- lags in between ---------------------------------------------------------------------------------
 
 Replayed = tuple[ZoneLine, LineRules]
+
+# Passes are planned, and tokens counted, to less than that.
+_TIE_NS = 10
 
 # Tokens that are held at one change of a limiter, each in replays of its own.
 _HELD_MAX = 4

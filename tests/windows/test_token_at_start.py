@@ -1,0 +1,82 @@
+"""A zone may have used its token shortly before the start: the next one comes at any instant until 1 / rate after that."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders import NOT_READY, make_event, make_node, make_scenario, make_snapshot, ns
+from kubectl_evictplan.cluster.timeline import QueueOperation, Told
+from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import refill_ns
+from kubectl_evictplan.kube.objects import ControlPlaneFlags
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.scenario import ControllerSettings
+from kubectl_evictplan.windows.unknowns.lines import token_stretches
+from kubectl_evictplan.windows.zone_lines import ZoneLine
+
+RATE = 0.1
+REFILL_NS = refill_ns(RATE)
+PERIOD, LAG, COST = 5, 0.105, 0.02
+
+
+@pytest.mark.parametrize("release", ["1.18.6", "1.23.13", "1.29.6", "1.37.0"])
+def test_who_waits_behind_a_node_that_takes_the_token_as_it_is_back_waits_for_one_more(
+    release: str,
+) -> None:
+    """Neither a token that is there at the start meets the node that is back, nor one that comes 10 s later."""
+    nodes = [make_node("back", transition=-2), *map(make_node, ("a", "b", "c", "d", "e"))]
+    events = [
+        make_event(1, "node-ready", ["a", "b"], status="False"),
+        make_event(2, "node-ready", "a", status="True"),
+    ]
+    configuration = resolve_configuration(ControllerSettings(release), ControlPlaneFlags())
+    prediction = predict(make_snapshot(nodes), make_scenario(events, horizon=60), configuration)
+    [taint] = [
+        change
+        for node in prediction.nodes
+        for change in node.changes
+        if (node.node, change.what, change.value) == ("b", "taint-added", f"{NOT_READY}:NoExecute")
+    ]
+    # The next tick takes it out of line, up to a period after it is back.
+    latest = 2 + PERIOD + REFILL_NS / 1e9
+    assert latest - 0.001 <= taint.latest_seconds <= latest + 2 * LAG + COST
+
+
+def line(*told: tuple[float, Told, str, str]) -> ZoneLine:
+    before = [QueueOperation(0, Told.SPENT, "z")]
+    return ZoneLine(
+        [*before, *(QueueOperation(ns(at), what, "z", n, status=s) for at, what, n, s in told)]
+    )
+
+
+def stretches(several: ZoneLine, *, may_lack: bool = True, seen_late: bool = False) -> list[float]:
+    """How wide each is, in seconds."""
+    found = token_stretches([several], RATE, may_lack=may_lack, seen_late=seen_late)
+    return [stretch.width_ns / 1e9 for stretch in found]
+
+
+WAITING = [(0, Told.MARK, name, "False") for name in ("a", "b")]
+
+
+def test_the_token_is_told_apart_where_it_or_one_after_it_meets_who_leaves() -> None:
+    assert stretches(line(*WAITING)) == pytest.approx([10])
+    assert stretches(line(*WAITING, (3, Told.REACHABLE, "a", "True"))) == pytest.approx(
+        [3, 7 + LAG]
+    )
+    # The second one, with a pass that is late twice; of two who wait nobody waits for a third.
+    assert stretches(line(*WAITING, (13, Told.REACHABLE, "a", "True"))) == pytest.approx(
+        [3, 7 + 2 * LAG]
+    )
+    assert stretches(line(*WAITING, (23, Told.REACHABLE, "a", "True"))) == pytest.approx([10])
+
+
+def test_the_token_is_told_apart_where_it_meets_a_late_view() -> None:
+    unknown = line(*WAITING, (3, Told.STATUS, "b", "Unknown"))
+    assert stretches(unknown) == pytest.approx([10])
+    widths = [3, 0.2 + LAG, 6.8 + LAG]
+    assert stretches(unknown, seen_late=True) == pytest.approx(widths)
+
+
+def test_a_token_that_nobody_can_have_used_is_there() -> None:
+    assert stretches(line(*WAITING), may_lack=False) == [0]
+    assert stretches(ZoneLine([])) == [0]
