@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.kube.taints import OUT_OF_SERVICE, no_execute_taints
 from kubectl_evictplan.scenarios.actions.nodes import taints_or_cordons_unseen
@@ -215,6 +216,8 @@ class PodFates:
         worlds = self._moved_worlds(world, runs)
         events_ns = world.instants_ns.union(*(each.instants_ns for each in worlds.values()))
         countdowns = self._countdowns(world, decided_again=_decided_again(names, runs))
+        if _taken_off(names, runs):
+            countdowns = countdowns._replace(dues_ns=world.dues_ns)
         tried = _Tried(gathered, PodTimings(world, exits), instants_vary=self._instants_vary)
         gathered.missed.update(*(run.missed_of(names) for run in runs))
         ends = [
@@ -326,6 +329,14 @@ def _decided_again(names: list[str], runs: list[PieceRun]) -> bool:
     """Whether a taint of a node may be exchanged for another: then its pods do not follow the first one in every run."""
     ends = (end for run in runs for end in (run.first, run.last))
     return any(len(end.record(name).decisions) > 1 for end in ends for name in names)
+
+
+def _taken_off(names: list[str], runs: list[PieceRun]) -> bool:
+    """Whether some tick takes a taint of a node off."""
+    ends = (end for run in runs for end in (run.first, run.last))
+    return any(
+        status == TRUE for e in ends for name in names for _, status in e.record(name).decisions
+    )
 
 
 def _meet_terminating_pods(world: PodWorld) -> bool:

@@ -19,10 +19,12 @@ from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
+from kubectl_evictplan.kube.taints import no_execute_taints
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint
 from kubectl_evictplan.scenarios.actions.pods import DeletePods, SetTolerations
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.playback import NodePlayback
+from kubectl_evictplan.simulation.running_timers import running_timer
 from kubectl_evictplan.simulation.simulate import simulate
 
 
@@ -58,12 +60,14 @@ class EventIndex:
 class Countdowns(NamedTuple):
     """Of the pods of a world: how long they take, as far as tolerations say, at the start or later; and when events may begin some.
 
-    ``told_apart``: one may end, or somebody go at once, where one taint of a dead node is exchanged for the other.
+    ``told_apart``: one may end, or somebody go at once, where one taint of a dead node is exchanged for the other. ``dues_ns``: when those
+    that run at the start end at the earliest, or at the latest.
     """
 
     delays_ns: frozenset[int]
     begins_ns: frozenset[int]
     told_apart: bool = False
+    dues_ns: frozenset[int] = frozenset()
 
 
 class PodWorld(NamedTuple):
@@ -116,6 +120,19 @@ class PodWorld(NamedTuple):
             if isinstance(event, AddTaint | SetTolerations) or event.node or event.pod
         )
         return Countdowns(frozenset(delays_ns), frozenset(begins_ns))
+
+    @property
+    def dues_ns(self) -> frozenset[int]:
+        """Offsets after the start at which countdowns that run then end, at the earliest or at the latest."""
+        nodes = {n.name: n for n in self.snapshot.nodes if no_execute_taints(n.taints)}
+        start_ns, found = self.scenario.start_ns, set[int]()
+        for pod in self.snapshot.pods:
+            node = nodes.get(pod.node_name)
+            if node is not None and pod.deletion_timestamp_ns is None:
+                timer = running_timer(node, pod, self.snapshot, start_ns, self.configuration)
+                if timer is not None:
+                    found |= {timer.due_earliest_ns - start_ns, timer.due_latest_ns - start_ns}
+        return frozenset(at_ns for at_ns in found if at_ns > 0)
 
     def without_garbage_collection(self) -> PodWorld:
         """The world in which only taint eviction deletes pods."""

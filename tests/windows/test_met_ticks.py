@@ -17,6 +17,7 @@ from builders import (
     make_pod,
     make_scenario,
     make_snapshot,
+    make_taint,
     ns,
     tolerates,
 )
@@ -79,6 +80,32 @@ def test_a_countdown_may_just_end_before_a_tick_takes_the_taint_off_anywhere_bet
     assert found[0] < 20.6
     assert found[-1] > 21.9
     assert all(after - before < 0.1 for before, after in pairwise(found))
+
+
+@pytest.mark.parametrize(("stop", "back"), [(-2, 12), (-1.6, 9.5), (-2.6, 9)])
+def test_a_countdown_of_before_the_start_may_just_not_end_before_all_zones_are_down(
+    stop: float, back: float
+) -> None:
+    """The tick that finds n1 silent takes the taint of n0 off, in some phases before 9 s: a countdown that began just now ends then."""
+    down = make_node("n0", ready="Unknown", taints=[make_taint(f"{UNREACHABLE}:NoExecute")])
+    snapshot = make_snapshot(
+        [down, "n1"],
+        [make_pod("p", "n0", tolerations=default_tolerations(9))],
+        leases=[make_lease("n0", -300), make_lease("n1", stop, duration_seconds=4)],
+    )
+    events = [
+        make_event(0.001, "kubelet-stop", ["n1"], last_heartbeat=stop),
+        make_event(back, "kubelet-start", ["n1"]),
+    ]
+    _, _, configuration = world(make_pod("p", "n0"), [])
+    scenario, found = make_scenario(events, horizon=60), set[float]()
+    for phase in range(40):
+        timing = Timing(ns(phase / 20), pass_phase_ns=ns(0.0001), timer_start_fraction=1.0)
+        entries = simulate(snapshot, scenario, configuration, timing).entries
+        found.update(islice((e.at_ns / 1e9 for e in entries if isinstance(e, PodDeleted)), 1))
+    spans = told((snapshot, scenario, configuration))
+    assert max(found) > 28
+    assert all(any(since <= at <= until for since, until in spans) for at in found)
 
 
 def test_no_countdown_ends_before_a_tick_that_no_costs_make_so_late() -> None:
