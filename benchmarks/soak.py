@@ -36,8 +36,9 @@ from contradictions import (
 from drain_worlds import DrainedWorld
 from guided_realities import Guide
 from msgspec.structs import replace
+from outage_worlds import OutageWorld
 from realities import World, draw_reality, draw_timing
-from soak_worlds import KINDS, draw_soak_world, kind_of, ready_of
+from soak_worlds import KINDS, MIXED_DRAINS, draw_soak_world, kind_of, ready_of
 from wide_worlds import WideWorld
 
 from kubectl_evictplan.cluster.readiness import ReadyTimes
@@ -71,7 +72,7 @@ def judge(seed: int, realities: int) -> Verdict:
     """Draw the world of a seed and hold its prediction against realities of it."""
     since = time.process_time()
     kind, world = draw_soak_world(seed)
-    plain = world.world if isinstance(world, BegunWorld) else world
+    plain = world.world if isinstance(world, BegunWorld | OutageWorld) else world
     release = plain.configuration.profile.version
     certain = possible = 0
     try:
@@ -90,9 +91,9 @@ def judge(seed: int, realities: int) -> Verdict:
 
 
 def _contradictions(
-    world: World | BegunWorld, prediction: Prediction, seed: int, realities: int
+    world: World | BegunWorld | OutageWorld, prediction: Prediction, seed: int, realities: int
 ) -> Iterator[str]:
-    plain = world.world if isinstance(world, BegunWorld) else world
+    plain = world.world if isinstance(world, BegunWorld | OutageWorld) else world
     horizon_ns = plain.scenario.horizon_ns
     assert horizon_ns is not None
     wide, guide = WideWorld(plain), guide_of(f"reality {seed}", prediction)
@@ -101,6 +102,8 @@ def _contradictions(
         # The others have one value of each kind, as a prediction's runs have: they reach corners more often.
         if isinstance(world, BegunWorld):
             reality = world.reality(rng)
+        elif isinstance(world, OutageWorld):
+            reality = world.reality(rng, timing_near_critical, free=number % 4 > 0)
         else:
             reality = draw_reality(world, rng, timing_near_critical, free=number % 4 > 0)
         guide.learn(rng, reality.entries)
@@ -127,8 +130,14 @@ def _drain_contradictions(
 ) -> Iterator[str]:
     for number in range(realities):
         rng = random.Random(f"reality {seed} {number}")
-        timeline = drawn_drains.reality(world, rng, number, ReadyTimes(*ready_of(seed)))
-        for wrong in drawn_drains.contradictions(timeline, prediction, world.scenario):
+        times = ReadyTimes(*ready_of(seed))
+        if kind_of(seed) == MIXED_DRAINS:
+            timeline = drawn_drains.mixed_reality(world, rng, times)
+            found = drawn_drains.broken_promises(timeline, prediction, world.scenario)
+        else:
+            timeline = drawn_drains.reality(world, rng, number, times)
+            found = drawn_drains.contradictions(timeline, prediction, world.scenario)
+        for wrong in found:
             yield f"reality {number}: {wrong}"
 
 

@@ -7,8 +7,9 @@ from collections.abc import Callable, Collection, Iterator
 
 from drain_worlds import READY, DrainedWorld, draw_drained_world, synced
 from msgspec.structs import replace
+from realities import World, draw_timing, with_last_heartbeats
 
-from builders import default_tolerations, make_event, ns, tolerates
+from builders import default_tolerations, make_conditions, make_event, ns, tolerates
 from kubectl_evictplan.cluster.readiness import ReadyTimes
 from kubectl_evictplan.cluster.timeline import (
     DrainProcessEnded,
@@ -26,6 +27,7 @@ from kubectl_evictplan.prediction.document import CERTAIN, DrainReport, Predicti
 from kubectl_evictplan.prediction.drains import NEVER
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.actions.drain import drains_among
+from kubectl_evictplan.scenarios.history import History, ties
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.simulate import simulate
 
@@ -130,11 +132,19 @@ def reality(
     number: int,
     times: ReadyTimes = ReadyTimes(*READY),  # noqa: B008 - a constant
 ) -> Timeline:
+    drawn = drain_timing(rng, 1_000_000 + number, times)
+    looks_ns = random.Random(number).randrange(GC_CHECK_PERIOD_NS)
+    timing = Timing(drain=drawn, pod_gc_phase_ns=looks_ns)
+    return simulate(world.snapshot, world.scenario, world.configuration, timing)
+
+
+def drain_timing(rng: random.Random, seed: int, times: ReadyTimes) -> DrainTiming:
+    """How drains go in one reality."""
     share = rng.random()
     # Many latencies are never all short, or all long, by chance: then windows end.
     latency = rng.choice((None, None, 0.0, 1.0))
-    timing = DrainTiming(
-        seed=1_000_000 + number,
+    return DrainTiming(
+        seed=seed,
         latency=latency,
         exit_low=rng.choice((0.0, share)),
         exit_high=share,
@@ -143,9 +153,6 @@ def reality(
         ready_by_owner=times.ranges_ns,
         joins_drained_nodes=0.5 * (rng.random() < 0.3),
     )
-    looks_ns = random.Random(number).randrange(GC_CHECK_PERIOD_NS)
-    drawn = Timing(drain=timing, pod_gc_phase_ns=looks_ns)
-    return simulate(world.snapshot, world.scenario, world.configuration, drawn)
 
 
 Judge = Callable[[Timeline, Prediction, Scenario], list[str]]
@@ -274,3 +281,63 @@ def draw_bounded_world(seed: int, rng: random.Random) -> DrainedWorld:
     """A world whose drains take some pods at a time."""
     world = draw_drained_world(random.Random(2000 + seed))
     return world._replace(scenario=bounded(world.scenario, rng))
+
+
+def with_returns(world: DrainedWorld, rng: random.Random) -> DrainedWorld:
+    """The world whose nodes have all come back just before the start; some fall silent again, or a process begins."""
+    nodes = []
+    for node in world.snapshot.nodes:
+        since = -round(rng.uniform(0, 15), 3)
+        conditions = make_conditions("True", heartbeat=since, transition=since)
+        nodes.append(replace(node, conditions=conditions))
+    at = round(rng.uniform(0, 40), 3)
+    name = rng.choice(nodes).name
+    more = rng.choice(
+        (
+            [make_event(at, "kubelet-stop", name)],
+            [make_event(at, "kubelet-stop", name), make_event(at + 60, "kubelet-start", name)],
+            [make_event(at, "controller-stop"), make_event(at + 1, "controller-start")],
+            [make_event(at, "node-ready", name, status="False")],
+        )
+    )
+    events = sorted([*world.scenario.events, *more], key=lambda one: one.at_ns)
+    made = replace(world.snapshot, nodes=tuple(nodes))
+    return world._replace(snapshot=made, scenario=replace(world.scenario, events=tuple(events)))
+
+
+_VARIANTS = (with_outages, with_gaps, with_the_rest, with_returns)
+
+
+def draw_mixed_world(rng: random.Random) -> DrainedWorld:
+    """A world of drains to which other things happen as well, or have happened."""
+    while True:
+        world = draw_drained_world(random.Random(rng.random()))
+        if rng.random() < 0.3:
+            world = world._replace(scenario=bounded(world.scenario, rng))
+        # In the order of the table: gaps and the rest are about drains alone.
+        chosen = rng.sample(_VARIANTS, rng.choice((1, 1, 2, 3)))
+        for change in sorted(
+            chosen, key=(with_gaps, with_the_rest, with_outages, with_returns).index
+        ):
+            world = change(world, rng)
+        if not any(_wrong(world)) and not ties(world.scenario.events):
+            return world
+
+
+def _wrong(world: DrainedWorld) -> Iterator[object]:
+    """What a scenario file could not say."""
+    history = History(world.snapshot)
+    for event in world.scenario.events:
+        try:
+            yield from event.contradictions(history)
+        except KeyError:  # it names what is gone
+            yield "gone"
+
+
+def mixed_reality(world: DrainedWorld, rng: random.Random, times: ReadyTimes) -> Timeline:
+    """One in which the control plane has a phase of its own too, and kubelets a last heartbeat."""
+    plain = World(world.snapshot, world.scenario, world.configuration)
+    timing = draw_timing(plain, rng)
+    scenario = with_last_heartbeats(world.snapshot, world.scenario, rng)
+    drain = drain_timing(rng, rng.randrange(10**6), times)
+    return simulate(world.snapshot, scenario, world.configuration, replace(timing, drain=drain))

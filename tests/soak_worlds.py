@@ -9,76 +9,34 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import count
-from math import floor
 from typing import NamedTuple
 
 from begun_worlds import BegunWorld, begun
 from drain_worlds import NODES, READY, DrainedWorld, drain, draw_drained_world
-from drawn_drains import draw_bounded_world
+from drawn_clusters import RELEASES, TIMEOUT_RELEASES, Cluster, Odd, WorldClass
+from drawn_drains import draw_bounded_world, draw_mixed_world
 from msgspec.structs import replace
+from odd_objects import job
+from outage_worlds import OutageWorld, outage_of
 from realities import World
-from wide_script import WideScript, draw_tolerations
+from wide_script import WideScript
 
 from builders import (
-    EXCLUDE_LABEL,
-    NOT_READY,
     SECOND_NS,
-    UNREACHABLE,
     ZONE_LABEL,
     epoch_ns,
-    make_conditions,
     make_event,
-    make_lease,
-    make_node,
-    make_pod,
     make_scenario,
     make_snapshot,
-    make_taint,
     ns,
 )
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.objects import (
     ClusterSnapshot,
     ControlPlaneFlags,
-    Lease,
-    Node,
-    Pod,
 )
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
-
-# One of each profile of the table, and the newest.
-RELEASES = (
-    "1.16.4",
-    "1.16.15",
-    "1.17.9",
-    "1.17.17",
-    "1.18.6",
-    "1.18.10",
-    "1.18.20",
-    "1.19.3",
-    "1.19.16",
-    "1.20.4",
-    "1.20.15",
-    "1.21.14",
-    "1.23.13",
-    "1.24.17",
-    "1.25.16",
-    "1.26.8",
-    "1.27.16",
-    "1.28.15",
-    "1.29.6",
-    "1.30.14",
-    "1.31.14",
-    "1.32.9",
-    "1.33.4",
-    "1.34.4",
-    "1.35.0",
-    "1.37.0",
-)
-# Those with the mode without taint manager.
-TIMEOUT_RELEASES = tuple(release for release in RELEASES if int(release.split(".")[1]) <= 26)
 
 _SILENCE = ("kubelet-stop",)
 _FLAPPING = ("kubelet-stop",) * 3 + ("kubelet-start",) * 2 + ("node-ready", "kubelet-flap")
@@ -87,21 +45,6 @@ _OBJECTS = ("node-delete", "node-create", "pod-create", "pod-delete", "pod-toler
 _STARTS = ("restart", "restart-within", "kubelet-start-within")
 _RARE = ("lease-touch", "out-of-service")
 _EVERYTHING = (*_FLAPPING, *_FLAPPING, *_BY_HAND, *_OBJECTS, *_STARTS, *_RARE)
-
-
-class WorldClass(NamedTuple):
-    """What the worlds of a class have in common."""
-
-    actions: tuple[str, ...]
-    # The share of nodes that are down, or only look fine, at the start.
-    down: float = 0.0
-    releases: tuple[str, ...] = RELEASES
-    flags: tuple[tuple[str, str], ...] = ()
-    # The share of nodes that are Ready again since just before the start.
-    back: float = 0.0
-    # The share of nodes with a taint of a person, and of pods that are on their way out.
-    tainted: float = 0.06
-    leaving: float = 0.04
 
 
 CLASSES: dict[str, WorldClass] = {
@@ -145,7 +88,19 @@ _BEGUN_SINCE = 220_000_000
 CLASSES[BEGUN] = WorldClass(
     (*_SILENCE, *_FLAPPING, *_FLAPPING, *_BY_HAND, "node-delete", "restart")
 )
-KINDS = (*_KINDS_AT_FIRST, JUST_BACK, GONE_AND_BACK, BEGUN)
+# Clusters of which half of all nodes and pods have something that few have (``odd_objects``); of other worlds, since these are
+# drawn, every fourth has a few.
+ODD_OBJECTS = "odd-objects"
+_ODD_SINCE = 1_000_000_000
+CLASSES[ODD_OBJECTS] = WorldClass(
+    (*_EVERYTHING, "node-new", "node-new", "pod-unbound", "pod-delete"), down=0.2, back=0.1
+)
+# The control plane is away, or fails with nodes, as ``what-if fail`` asks (``outage_worlds``); likewise of seeds from then on.
+OUTAGES = "outages"
+_BEFORE_OUTAGES = WorldClass(_SILENCE, down=0.25, back=0.1)
+# Drains to which other things happen as well: only what is proven of them is judged.
+MIXED_DRAINS = "mixed-drains"
+KINDS = (*_KINDS_AT_FIRST, JUST_BACK, GONE_AND_BACK, BEGUN, ODD_OBJECTS, OUTAGES, MIXED_DRAINS)
 # Seeds from here on may have these as well.
 _MORE_FLAGS_SINCE = 252_000_000
 _GATES = (
@@ -168,11 +123,17 @@ class SoakWorld(NamedTuple):
     """One world with the class it was drawn from; drains have realities of their own."""
 
     kind: str
-    world: World | DrainedWorld | BegunWorld
+    world: World | DrainedWorld | BegunWorld | OutageWorld
 
 
 def kind_of(seed: int) -> str:
     """The class of the world of a seed."""
+    if seed >= _ODD_SINCE and random.Random(f"odd {seed}").random() < 1 / 8:
+        return ODD_OBJECTS
+    if seed >= _ODD_SINCE and random.Random(f"outages {seed}").random() < 1 / 8:
+        return OUTAGES
+    if seed >= _ODD_SINCE and random.Random(f"mixed drains {seed}").random() < 1 / 8:
+        return MIXED_DRAINS
     if seed >= _BEGUN_SINCE and random.Random(f"begun {seed}").random() < 1 / 8:
         return BEGUN
     if random.Random(f"just back {seed}").random() < 1 / 16:
@@ -191,14 +152,14 @@ def ready_of(seed: int) -> tuple[int, int]:
     return ns(least), ns(least + rng.choice((0, 0.5, 5, 30)))
 
 
-def _of_any_release(seed: int, world: DrainedWorld) -> DrainedWorld:
+def _of_any_release(seed: int, world: DrainedWorld, *, others: bool = True) -> DrainedWorld:
     if seed < _ANY_DRAINS_SINCE:
         return world
     rng = random.Random(f"any drains {seed}")
     settings = ControllerSettings(kubernetes_version=rng.choice(RELEASES))
     configuration = resolve_configuration(settings, ControlPlaneFlags())
     events = world.scenario.events
-    if rng.random() < 0.3:
+    if others and rng.random() < 0.3:
         more = [
             drain(*rng.sample(NODES[:3], rng.randint(1, 2)), at=rng.uniform(1, 20), force=True)
             for _ in range(rng.randint(1, 2))
@@ -209,19 +170,34 @@ def _of_any_release(seed: int, world: DrainedWorld) -> DrainedWorld:
     return world._replace(scenario=scenario, configuration=configuration)
 
 
+def _odd_of(seed: int, kind: str) -> Odd:
+    rng = random.Random(f"odd objects {seed}")
+    if seed < _ODD_SINCE or (kind != ODD_OBJECTS and rng.random() < 3 / 4):
+        return Odd(0, rng)
+    return Odd(0.5 if kind == ODD_OBJECTS else 0.15, rng)
+
+
 def draw_soak_world(seed: int) -> SoakWorld:
     """The world of a seed; the same for ever, as long as this module is."""
     rng, kind = random.Random(f"soak {seed}"), kind_of(seed)
     if kind == "drains":
         return SoakWorld(kind, _of_any_release(seed, draw_drained_world(rng)))
+    if kind == MIXED_DRAINS:
+        return SoakWorld(kind, _of_any_release(seed, draw_mixed_world(rng), others=False))
     if kind == "bounded-drains":
         world = draw_bounded_world(rng.randrange(2**32), rng)
         return SoakWorld(kind, _of_any_release(seed, world))
+    more, odd = _more_flags(seed), _odd_of(seed, kind)
     if kind == BEGUN:
-        more = _more_flags(seed)
-        drawn = (begun(_draw(rng, CLASSES[kind], more, alone=False), rng) for _ in count())
+        drawn = (begun(_draw(rng, CLASSES[kind], more, odd, alone=False), rng) for _ in count())
         return SoakWorld(kind, next(filter(None, drawn)))
-    return SoakWorld(kind, _draw(rng, CLASSES[kind], _more_flags(seed), alone=kind == "lone-node"))
+    if kind == OUTAGES:
+        # Where a grace period ends before kubelets are heard again each of them is a window of its own, which takes long.
+        brief = rng.random() < 0.05
+        drawn_worlds = (_draw(rng, _BEFORE_OUTAGES, more, odd, alone=False) for _ in count())
+        usual = (w for w in drawn_worlds if brief or w.configuration.node_monitor_period_ns > ns(2))
+        return SoakWorld(kind, outage_of(next(usual), rng))
+    return SoakWorld(kind, _draw(rng, CLASSES[kind], more, odd, alone=kind == "lone-node"))
 
 
 def _more_flags(seed: int) -> dict[str, str]:
@@ -232,98 +208,6 @@ def _more_flags(seed: int) -> dict[str, str]:
     if seed >= _MORE_FLAGS_SINCE and rng.random() < 1 / 6:
         flags["terminated-pod-gc-threshold"] = rng.choice(("1", "2", "3"))
     return flags
-
-
-@dataclass
-class _Cluster:
-    """What is at the start; ``lease_seconds`` are four periods of a kubelet."""
-
-    rng: random.Random
-    lease_seconds: int
-    period: float
-    grace: float
-    # What shows of ticks before the start is on one grid.
-    phase: float
-    kind: WorldClass
-    nodes: list[Node] = field(default_factory=list)
-    leases: list[Lease] = field(default_factory=list)
-    pods: list[Pod] = field(default_factory=list)
-    up: set[str] = field(default_factory=set)
-
-    def add_node(self, name: str, zone: str) -> None:
-        """A node that is fine, or one that is not."""
-        labels = {EXCLUDE_LABEL: "true"} if self.rng.random() < 0.08 else {}
-        if self.rng.random() < self.kind.down:
-            self._add_down(name, zone, labels)
-            return
-        taints = ("A=x:NoExecute",) if self.rng.random() < self.kind.tainted else ()
-        self.nodes.append(make_node(name, zone=zone, labels=labels, taints=taints))
-        self.leases.append(self._fresh(name))
-        self.up.add(name)
-
-    def let_come_back(self) -> None:
-        """Of the nodes that are fine, some were not until just before the start."""
-        share = self.kind.back
-        if not share:
-            return
-        for place, node in enumerate(self.nodes):
-            if node.name in self.up and self.rng.random() < share:
-                since = -round(self.rng.uniform(0, 12), 3)
-                conditions = make_conditions("True", heartbeat=since, transition=since)
-                self.nodes[place] = replace(node, conditions=conditions)
-
-    def _fresh(self, name: str) -> Lease:
-        renewed = -round(self.rng.random() * self.lease_seconds / 4, 3)
-        return make_lease(name, renewed, duration_seconds=self.lease_seconds)
-
-    def _add_down(self, name: str, zone: str, labels: dict[str, str]) -> None:
-        rng = self.rng
-        given_up = self.phase - self.period * rng.randint(1, round(60 / self.period))
-        how = rng.choice(("silent", "silent", "silent", "not ready", "just silent", "never posted"))
-        key = NOT_READY if how in ("not ready", "never posted") else UNREACHABLE
-        since = floor(given_up) if how == "silent" else -round(rng.uniform(1, 60), 3)
-        added = float(rng.randint(floor(since), -1))
-        given = [make_taint(f"{key}:NoExecute", added=added)]
-        taints = given if rng.random() < 0.6 and how != "just silent" else []
-        statuses = {"silent": "Unknown", "not ready": "False", "never posted": None}
-        node = make_node(
-            name,
-            zone=zone,
-            labels=labels,
-            taints=taints,
-            ready=statuses.get(how, "True"),
-            heartbeat=since - 50,
-            transition=since,
-        )
-        self.nodes.append(node)
-        if how == "not ready":
-            self.leases.append(self._fresh(name))
-            self.up.add(name)
-        elif how != "never posted":
-            # Silent for more than two periods, which is when a kubelet is taken to be down.
-            renewed = given_up - self.grace - self.period * rng.uniform(0.1, 0.9)
-            if how == "just silent":
-                not_noticed = self.phase - self.period - self.grace + 0.1
-                renewed = rng.uniform(not_noticed, -0.51 * self.lease_seconds)
-            self.leases.append(make_lease(name, renewed, duration_seconds=self.lease_seconds))
-
-    def add_pod(self, name: str, seconds: tuple[int, ...], names: list[str]) -> None:
-        """A pod somewhere; now and then its node is not there, or it is on its way out."""
-        rng = self.rng
-        on = "missing" if rng.random() < 0.04 else rng.choice(names)
-        self.pods.append(
-            make_pod(
-                name,
-                on,
-                tolerations=tuple(draw_tolerations(rng, seconds)),
-                grace_seconds=rng.choice((0, 1, 5, 30)),
-                created=-float(rng.randint(60, 5000)),
-                deleted=-float(rng.randint(0, 20)) if rng.random() < self.kind.leaving else None,
-                finalizers=("example.com/held",) if rng.random() < 0.04 else (),
-                phase=rng.choice(("Running",) * 8 + ("Succeeded", "Pending")),
-                owner=rng.choice(("", "ReplicaSet/a", "DaemonSet/d", "StatefulSet/s")),
-            )
-        )
 
 
 # -- one world ------------------------------------------------------------------------------------
@@ -367,7 +251,7 @@ _PACES = (
 
 
 def _draw(
-    rng: random.Random, kind: WorldClass, more_flags: Mapping[str, str], *, alone: bool
+    rng: random.Random, kind: WorldClass, more_flags: Mapping[str, str], odd: Odd, *, alone: bool
 ) -> World:
     pace = rng.choice((_PACES[0], _PACES[1], _PACES[1], _PACES[2]))
     zones = rng.choice((("",), ("a",), ("a", "b"), ("a", "b"), ("a", "b", "c")))
@@ -380,18 +264,21 @@ def _draw(
     plain = resolve_configuration(settings, ControlPlaneFlags())
     period = plain.node_monitor_period_ns / SECOND_NS
     grace = plain.node_monitor_grace_period_ns / SECOND_NS
-    cluster = _Cluster(rng, pace.lease_seconds, period, grace, period * rng.random(), kind)
+    cluster = Cluster(rng, pace.lease_seconds, period, grace, period * rng.random(), kind)
     for name in names:
         cluster.add_node(name, rng.choice(zones))
     cluster.let_come_back()
     for index in range(rng.randint(1, 7)):
         cluster.add_pod(f"p{index}", pace.seconds, names)
+    cluster.make_odd(odd)
     snapshot = make_snapshot(cluster.nodes, cluster.pods, leases=cluster.leases)
     without_lease = {node.name for node in cluster.nodes} - {lease.name for lease in cluster.leases}
     if pace.lease_seconds == 40:  # without a Lease kubelets are heard every 10 s
         without_lease |= {name for name in names if rng.random() < 0.03}
     leases = {name: lease for name, lease in snapshot.leases.items() if name not in without_lease}
     snapshot = replace(snapshot, leases=leases)
+    if odd.share:
+        snapshot = replace(snapshot, workloads=(job(odd.rng),))
     snapshot = _with_leader(rng, snapshot)
     configuration = resolve_configuration(settings, snapshot.control_plane)
     if rng.random() < 0.1:
@@ -405,7 +292,7 @@ def _draw(
 def _draw_events(
     rng: random.Random,
     kind: WorldClass,
-    cluster: _Cluster,
+    cluster: Cluster,
     snapshot: ClusterSnapshot,
     pace: _Pace,
     horizon: int,

@@ -109,6 +109,17 @@ def test_without_a_control_plane_nobody_acts_until_it_is_back(
     assert back[-1][1] >= 600
 
 
+def test_nodes_that_are_not_ready_are_heard_some_time_after_the_control_plane_is_back() -> None:
+    snapshot = cluster(["a1"])
+    down = make_node("a2", ready="Unknown", heartbeat=-90)
+    nodes = tuple(down if node.name == "a2" else node for node in snapshot.nodes)
+    back = events(replace(snapshot, nodes=nodes), "a1", "a2", back=60)
+    assert [one for one in back if one[0] == "kubelet-start"] == [
+        ("kubelet-start", 60, 60),
+        ("kubelet-start", 60, 81),
+    ]
+
+
 def test_members_of_etcd_that_are_down_already_count_for_the_majority() -> None:
     snapshot = cluster(holder="b1_x")
     down = [replace(pod, ready="False") if pod.name == "etcd-a2" else pod for pod in snapshot.pods]

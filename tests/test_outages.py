@@ -84,8 +84,9 @@ def test_a_process_that_starts_without_its_api_server_waits_for_it() -> None:
 def test_a_process_that_exits_without_its_api_server_is_started_at_growing_intervals(
     outage_seconds: int, back_off_seconds: int
 ) -> None:
+    # Its connection was asked for in vain just before; then the back-off, the pod's next sync, and the lease.
     found = manager_lag(Outage.API_SERVER, ns(outage_seconds), ControlPlane(1))
-    assert found == lag(15, back_off_seconds + 15 + 4.4 + 5 + 15 + 4.4 + 5)
+    assert found == lag(15, 15 + back_off_seconds + 17 + 15 + 4.4 + 5)
 
 
 def test_another_replica_takes_over_at_its_next_look_after_the_api_server_is_back() -> None:
@@ -100,6 +101,25 @@ def test_what_cannot_be_seen_may_be_there_at_once() -> None:
     hidden, seen = (manager_lag(Outage.CONTROL_PLANE, MINUTES_10, ControlPlane(n)) for n in (0, 1))
     assert hidden == Lag(0, seen.latest_ns)
     assert seen.earliest_ns == ns(15)
+
+
+@pytest.mark.parametrize("outage", [Outage.CONTROLLER_MANAGER, Outage.API_SERVER])
+def test_nobody_waits_for_a_lease_that_is_released_on_exit(outage: Outage) -> None:
+    kept, released = (
+        manager_lag(outage, MINUTES_10, ControlPlane(1, releases_lease=each))
+        for each in (False, True)
+    )
+    assert kept.earliest_ns == ns(15)
+    assert released == Lag(0, kept.latest_ns)
+
+
+@pytest.mark.parametrize(("text", "releases"), [("true", True), ("false", False), ("T", True)])
+def test_that_a_lease_is_released_on_exit_is_read_from_the_gates(text: str, releases: bool) -> None:
+    gates = f"A=false, ControllerManagerReleaseLeaderElectionLockOnExit={text}"
+    snapshot = make_snapshot(["a1"], [controller_manager("cp-1")])
+    known = replace(snapshot.control_plane, controller_manager={"feature-gates": gates})
+    found = control_plane_of(replace(snapshot, control_plane=known))
+    assert found.releases_lease is releases
 
 
 def test_flags_of_leader_election_are_read_from_the_static_pod() -> None:
@@ -136,7 +156,7 @@ def told(events: list[ScenarioEvent]) -> list[tuple[str, float, float]]:
 
 def test_kubelets_that_are_heard_again_in_time_are_left_alone() -> None:
     events = outage_events(Outage.CONTROL_PLANE, MINUTES_10, small(), GRACE_NS, "test")
-    assert told(events) == [("controller-stop", 0, 0), ("controller-start", 615, 948.8)]
+    assert told(events) == [("controller-stop", 0, 0), ("controller-start", 615, 956.4)]
 
 
 def test_kubelets_are_silent_where_the_grace_period_is_short() -> None:
@@ -145,7 +165,7 @@ def test_kubelets_are_silent_where_the_grace_period_is_short() -> None:
         ("controller-stop", 0, 0),
         ("kubelet-stop", 0, 0),
         ("kubelet-start", 600, 621),
-        ("controller-start", 615, 948.8),
+        ("controller-start", 615, 956.4),
     ]
     # Not those that were silent or not ready before.
     assert events[1].nodes == events[2].nodes == ("a1", "a2", "m")
@@ -214,7 +234,7 @@ def test_countdowns_begin_again_when_the_controller_is_back() -> None:
 
 def test_a_wide_window_of_the_return_is_one_window_of_the_evictions() -> None:
     prediction, windows = after(Outage.API_SERVER)
-    assert windows["batch"] == (715.0, 948.8 + 100)
+    assert windows["batch"] == (715.0, 956.4 + 100)
     assert all(len(eviction.windows) == 1 for eviction in prediction.evictions)
 
 

@@ -155,6 +155,17 @@ class WideScript(Script):
             self.up.add(name)
             self.since[name] = self.now
 
+    def node_new(self) -> None:
+        """A node that nobody has seen before."""
+        self.gone = {f"new{len(self.events)}": make_node(f"new{len(self.events)}"), **self.gone}
+        self.node_create()
+
+    def pod_unbound(self) -> None:
+        """A pod that waits for a node, for ever or until it is deleted."""
+        pod = make_pod(f"waits{len(self.events)}", phase="Pending", ready="False", created=None)
+        self.pods = [*self.pods, pod]
+        self.events.append(make_event(self.now, "pod-create", pod=pod))
+
     def pod_create(self) -> None:
         if not self.nodes:
             return

@@ -30,6 +30,7 @@ from kubectl_evictplan.scenarios.outages import (
     manager_lag,
     outage_events,
     outlasts_kubelets,
+    ready_nodes,
     settings_of,
     takeover_lag,
 )
@@ -113,18 +114,18 @@ class ControlPlaneNodes(NamedTuple):
         silence = StopKubelet(at_ns=0, nodes=targets, origin=origin)
         fallen = Fallen.NOTHING if self.outlives(back_ns) else self.fallen(frozenset(nodes))
         others: list[ScenarioEvent] = []
-        within_ns = 0
+        late: frozenset[str] = frozenset()
         if fallen is Fallen.CONTROL_PLANE:
             outage = Outage.CONTROL_PLANE
             others = outage_events(
                 outage, back_ns, snapshot, grace_period_ns, origin, frozenset(nodes)
             )
-            within_ns = 0 if outlasts_kubelets(grace_period_ns) else KUBELET_RETURN_MAX_NS
+            # When others are heard again decides nothing: nobody can give them up before.
+            given_time = ready_nodes(snapshot) if outlasts_kubelets(grace_period_ns) else ()
+            late = frozenset(targets).difference(given_time)
         elif fallen in (Fallen.LEADER, Fallen.MANAGERS):
             others = self._manager_events(fallen, back_ns, origin)
-        back = []
-        if back_ns is not None:
-            back = [StartKubelet(at_ns=back_ns, within_ns=within_ns, nodes=targets, origin=origin)]
+        back = [] if back_ns is None else _returns(targets, back_ns, late, origin)
         return sorted([silence, *back, *others], key=lambda event: event.at_ns)
 
     def _manager_events(
@@ -213,6 +214,21 @@ class ControlPlaneNodes(NamedTuple):
         )
         objects = tuple(f"node/{name}" for name in here)
         return ClusterWarning("leader-may-fail-too", message, objects)
+
+
+def _returns(
+    nodes: Sequence[str], back_ns: int, late: Collection[str], origin: str
+) -> list[ScenarioEvent]:
+    """The nodes are heard again: those that are ``late`` once they hear from the API server."""
+    groups = (
+        (0, tuple(name for name in nodes if name not in late)),
+        (KUBELET_RETURN_MAX_NS, tuple(name for name in nodes if name in late)),
+    )
+    return [
+        StartKubelet(at_ns=back_ns, within_ns=within_ns, nodes=names, origin=origin)
+        for within_ns, names in groups
+        if names
+    ]
 
 
 def _told(at_ns: int) -> str:

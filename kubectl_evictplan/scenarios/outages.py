@@ -43,10 +43,15 @@ _LEADER_ELECTION_NS = {
     "leader-elect-retry-period": 2 * SECOND_NS,
 }
 _JITTER_PERCENT = 220
+_RELEASES_LEASE = "ControllerManagerReleaseLeaderElectionLockOnExit"
 # A process that cannot read its configuration from the API server exits; kubelet starts it again after 10 s,
-# 20 s, ... 5 min (``MaxContainerBackOff``), each time in the next sync of the pod.
+# 20 s, ... 5 min (``MaxContainerBackOff``), each time in the next sync of the pod: these are up to 15 s apart
+# (``workerBackOffPeriodJitterFactor``) and begin at whole seconds of its loop; a container takes about one to start.
 _BACK_OFF_FIRST_NS, _BACK_OFF_MAX_NS = 10 * SECOND_NS, 5 * MINUTE_NS
-_POD_SYNC_MAX_NS = 15 * SECOND_NS
+_POD_SYNC_MAX_NS = 17 * SECOND_NS
+# Where its machine is dead that process waits for a connection: it asks again after 1, 3, 7 and 15 s, and gives up after 30 s.
+# Who returns just after the last time is not found before the next process.
+_DIALS_UNHEARD_MAX_NS = 15 * SECOND_NS
 # A kubelet tries its lease again after 7 s at most (``maxBackoff``) and its status after 10.4 s; a request
 # that hangs takes 10 s.
 KUBELET_RETURN_MAX_NS = 21 * SECOND_NS
@@ -95,6 +100,7 @@ class ControlPlane(msgspec.Struct, frozen=True):
     """What the input shows of kube-controller-manager: how many there are (0: none is to be seen).
 
     ``starts_alone``: it needs no API server to start, because --requestheader-client-ca-file is given.
+    ``releases_lease``: it gives up its lease when it exits (gate ControllerManagerReleaseLeaderElectionLockOnExit, alpha in 1.36).
     """
 
     replicas: int = 0
@@ -103,6 +109,7 @@ class ControlPlane(msgspec.Struct, frozen=True):
     renew_deadline_ns: int = _LEADER_ELECTION_NS["leader-elect-renew-deadline"]
     retry_period_ns: int = _LEADER_ELECTION_NS["leader-elect-retry-period"]
     starts_alone: bool = False
+    releases_lease: bool = False
 
     @property
     def looks_within_ns(self) -> int:
@@ -135,6 +142,14 @@ def settings_of(snapshot: ClusterSnapshot, replicas: int) -> ControlPlane:
         deadline_ns,
         retry_ns,
         "requestheader-client-ca-file" in flags,
+        _is_on(_RELEASES_LEASE, flags.get("feature-gates", "")),
+    )
+
+
+def _is_on(gate: str, gates: str) -> bool:
+    pairs = (each.partition("=") for each in gates.split(","))
+    return any(
+        name.strip() == gate and on.strip().lower() in ("true", "t", "1") for name, _, on in pairs
     )
 
 
@@ -171,7 +186,7 @@ def manager_lag(outage: Outage, duration_ns: int, control_plane: ControlPlane) -
     if outage.silences_kubelets:
         seen_ns = looks_ns + control_plane.renew_deadline_ns // 2
         if not control_plane.starts_alone:
-            seen_ns += _restart_max_ns(duration_ns)
+            seen_ns = max(seen_ns, _DIALS_UNHEARD_MAX_NS) + _restart_max_ns(duration_ns)
     if not control_plane.leader_elect:
         return Lag(0, seen_ns + INFORMERS_FILLED_MAX_NS)
     if outage is Outage.API_SERVER and replicas > 1:
@@ -183,8 +198,9 @@ def manager_lag(outage: Outage, duration_ns: int, control_plane: ControlPlane) -
     # A process that cannot be seen may not run for election, or may have waited the lease out already.
     alone = replicas == 1 or (replicas > 1 and outage is Outage.CONTROLLER_MANAGER)
     elected_ns = control_plane.lease_duration_ns
+    waits = alone and not control_plane.releases_lease
     return Lag(
-        elected_ns if alone else 0, seen_ns + elected_ns + looks_ns + INFORMERS_FILLED_MAX_NS
+        elected_ns if waits else 0, seen_ns + elected_ns + looks_ns + INFORMERS_FILLED_MAX_NS
     )
 
 
@@ -224,7 +240,7 @@ def outage_events(
     ``grace_period_ns`` is --node-monitor-grace-period. Kubelets that are heard again long before it can be over
     are left out: a new process counts it from its own start, so that their silence changes nothing.
     """
-    ready = _ready_nodes(snapshot) if outage.silences_kubelets else ()
+    ready = ready_nodes(snapshot) if outage.silences_kubelets else ()
     kubelets = tuple(name for name in ready if name not in failing)
     if outlasts_kubelets(grace_period_ns):
         kubelets = ()
@@ -258,7 +274,7 @@ def outlasts_kubelets(grace_period_ns: int) -> bool:
     return grace_period_ns > KUBELET_RETURN_MAX_NS + 10 * SECOND_NS
 
 
-def _ready_nodes(snapshot: ClusterSnapshot) -> Iterator[str]:
+def ready_nodes(snapshot: ClusterSnapshot) -> Iterator[str]:
     """Yield the nodes whose kubelets are heard at the start and say that they are ready."""
     seen_ns = observed_at_ns(snapshot, snapshot.taken_at_ns)
     for node in snapshot.nodes:
