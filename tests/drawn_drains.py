@@ -12,6 +12,7 @@ from realities import World, draw_timing, with_last_heartbeats
 from builders import default_tolerations, make_conditions, make_event, ns, tolerates
 from kubectl_evictplan.cluster.readiness import ReadyTimes
 from kubectl_evictplan.cluster.timeline import (
+    EVICTION_API,
     DrainProcessEnded,
     EvictionNotAllowed,
     NodeDrainEnded,
@@ -202,10 +203,16 @@ def _outside(
     # A budget that nobody has seen is not named.
     unread = {one.node for one in prediction.drains if "PodDisruptionBudget" in one.not_in_input}
     replacements = timeline.replacements()
+    deleted = set[tuple[str, str]]()
     for entry in timeline.entries:
         at = round(entry.at_ns / 1e9, 6)
         if getattr(entry, "node", "") in explored:
             continue
+        if isinstance(entry, PodDeleted) and entry.controller != EVICTION_API:
+            # A new process of a controller deletes once more what terminates: that changes nothing.
+            if (entry.uid, entry.controller) in deleted:
+                continue
+            deleted.add((entry.uid, entry.controller))
         if isinstance(entry, PodDeleted) and entry.uid not in replacements:
             if not any(low <= at <= high for low, high in windows.get(entry.pod, ())):
                 yield f"{entry.pod} at {at}"
