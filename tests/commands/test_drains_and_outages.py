@@ -172,7 +172,7 @@ def test_nobody_is_evicted_where_all_kubelets_come_back(ask: Ask, cluster: str) 
     answer = ask("what-if", "fail", "control-plane", "--for", "10m", "-f", cluster)
     text = " ".join(answer.out.split())
     assert (
-        "No pod is evicted. Kube-controller-manager works again between +10m0s and +15m49s" in text
+        "No pod is evicted. Kube-controller-manager works again between +10m0s and +15m57s" in text
     )
     assert "no node that was ready before becomes Unknown" in text
     assert "endpoints-frozen" in text
