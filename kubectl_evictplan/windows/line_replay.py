@@ -170,7 +170,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
             return
         self._now_ns, limiter = pass_ns, self._queue.limiter
         self._pass()
-        taken = self._tokens_ns[-1:] == [pass_ns] and self._rules.held is None
+        taken = self._tokens_ns[-1:] == [pass_ns] and not self._rules.held
         if taken and isinstance(limiter, TokenBucketRateLimiter) and limiter.qps:
             most = 2 + int((end_ns - pass_ns) * limiter.qps / SECOND_NS)
             left = self._queue.take_all(most)
@@ -230,9 +230,8 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
         if self._queue:
             self._look_at_token()
             at_ns = next_pass_ns(self._queue.limiter, self._now_ns, self._rules.lag_ns)
-            held = self._rules.held
-            if at_ns is not None and held is not None and held[0] == len(self._tokens_ns):
-                at_ns = max(at_ns, held[1])
+            if at_ns is not None and self._rules.held:
+                at_ns = max(at_ns, dict(self._rules.held).get(len(self._tokens_ns), at_ns))
             if at_ns is not None and self._rules.waits_for_views_ns:
                 at_ns = self._meeting_view_ns(at_ns)
             if at_ns is not None and (self._pass_ns is None or at_ns < self._pass_ns):

@@ -26,6 +26,8 @@ _REMEMBERED_MAX = 1_000
 
 _T = TypeVar("_T")
 
+# Which token, and from when on it is spent.
+Held = tuple[int, int]
 # Nodes, those that are alike together.
 Groups = tuple[tuple[str, ...], ...]
 
@@ -53,8 +55,8 @@ class LineRules(NamedTuple):
     stale_lister: bool = False
     # How much of the token of the start is spent: 1.0 just before it, 0.5 half the time before that in which it is there again.
     spent_at_start: float = 0.0
-    # (which token, from when on it is spent): its pass comes later than the lag says.
-    held: tuple[int, int] | None = None
+    # Tokens of which the pass comes later than the lag says.
+    held: tuple[Held, ...] = ()
     # Which of the line's ``unknown_after_ready_ns`` a ``stale_lister`` shows late, by their places; None: each of them.
     late_views: frozenset[int] | None = None
     # The pass of a token comes later, by so much at the most for each token until then, where it meets a late view so.
@@ -350,6 +352,11 @@ class ZoneLine:
     def waiting(self) -> frozenset[str]:
         """Nodes that a tick puts in line."""
         return self._everybody(each.name for each in self.told if each.told is Told.MARK)
+
+    @cached_property
+    def entering_ns(self) -> list[int]:
+        """When ticks put somebody in line after the start, sorted."""
+        return sorted({each.at_ns for each in self.told if each.told is Told.MARK and each.at_ns})
 
     @cached_property
     def is_made_anew(self) -> bool:

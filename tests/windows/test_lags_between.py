@@ -38,3 +38,15 @@ def test_a_limiter_that_keeps_its_rate_keeps_its_tokens() -> None:
     line, same = _two_wait_and_one_joins(9.04), _two_wait_and_one_joins(9.04)
     same.tell(9.04, Told.SWAP, qps=0.25)
     assert same.windows() == line.windows()
+
+
+def test_a_token_that_two_wait_for_only_if_its_pass_is_late_is_followed_by_one_that_need_not_be() -> (
+    None
+):
+    # The second token is b's before c joins, and may be c's after that; the third comes 4 s later, in time for b if that pass was not too late.
+    line = _two_wait_and_one_joins(9.04)
+    line.returns(13.06, 13.08, "b")
+    ((spans, certain),) = line.windows()["b"]
+    assert spans[0][0] == 5
+    assert 13.05 < spans[-1][1] <= 13.06
+    assert not certain

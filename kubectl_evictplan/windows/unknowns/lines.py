@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import NamedTuple
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
@@ -22,7 +22,7 @@ from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import (
 from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import STALE_LISTER_NS
 from kubectl_evictplan.kube.durations import MICROSECOND_NS, MILLISECOND_NS, SECOND_NS
 from kubectl_evictplan.windows.unknowns.unknown import Unknown, settled
-from kubectl_evictplan.windows.zone_lines import LineRules, ZoneLine
+from kubectl_evictplan.windows.zone_lines import Held, LineRules, ZoneLine
 
 # A pass comes every 100 ms and costs about 1 ms on recorded control planes.
 PASS_LAG_MAX_NS = 105 * MILLISECOND_NS
@@ -268,6 +268,8 @@ _TIE_NS = 10
 
 # Tokens that are held at one change of a limiter, each in replays of its own.
 _HELD_MAX = 4
+# Of so many numbers all are tried together.
+_HELD_TOGETHER_MAX = 2
 
 
 class LagsBetween(NamedTuple):
@@ -296,15 +298,27 @@ def lags_between(replayed: Sequence[Replayed], tokens_ns: Sequence[Sequence[int]
     several = list(_pairs(replayed, tokens_ns))
     views = [found for lags in several for found in _at_views(lags)]
     late_views = [found for found in views if _is_late(found[0], found[2])]
-    held = [found for lags in several for found in _at_changes(lags)]
+    held, numbers = list[Replayed](), set[int]()
+    for lags in several:
+        own = [*_at_changes(lags), *_at_entries(lags)]
+        numbers.update(number for number, _ in own)
+        held += ((lags.line, lags.quick._replace(held=each)) for each in _held_together(own))
     missed = set[str]()
     # Each pass has a lag of its own: several such passes may come in one line.
     if len({number for number, _, _ in late_views}) > 1:
         missed.add(StaleView.name)
-    if len({number for number, _, _ in held}) > 1:
+    if len(numbers) > _HELD_TOGETHER_MAX:
         missed.add(PassLag.name)
-    again = [(line, rules) for _, line, rules in late_views + held]
-    return LagsBetween(again, frozenset(missed), frozenset(number for number, _, _ in views))
+    again = [(line, rules) for _, line, rules in late_views]
+    return LagsBetween(again + held, frozenset(missed), frozenset(number for number, _, _ in views))
+
+
+def _held_together(held: Sequence[tuple[int, Held]]) -> Iterator[tuple[Held, ...]]:
+    """Each alone, and each with one of another number."""
+    yield from ((one,) for _, one in held)
+    for (number, one), (other_number, other) in combinations(held, _HELD_TOGETHER_MAX):
+        if number != other_number and one[0] != other[0]:
+            yield one, other
 
 
 def _is_late(place: int, rules: LineRules) -> bool:
@@ -335,7 +349,31 @@ def _at_views(lags: _Lags) -> Iterator[tuple[int, ZoneLine, LineRules]]:
             yield number, lags.line, slow._replace(lag_ns=lag_ns)
 
 
-def _at_changes(lags: _Lags) -> Iterator[tuple[int, ZoneLine, LineRules]]:
+def _at_entries(lags: _Lags) -> Iterator[tuple[int, Held]]:
+    """Somebody gets in line before a pass that is late, and after one that is not: just after that both wait for its token.
+
+    Where the other one then leaves at an instant that a later token meets at less lag only, neither end shows that it gets that one.
+    Each with the number of the token, counted backwards: those of changes are others.
+    """
+    leaving_ns = {at_ns for several in lags.line.leaving.values() for at_ns in several}
+    early_ns, late_ns = lags.early_ns, lags.late_ns
+    met = [
+        token
+        for token, at_ns in enumerate(early_ns)
+        if any(
+            at_ns < leaves_ns and (token >= len(late_ns) or late_ns[token] >= leaves_ns)
+            for leaves_ns in leaving_ns
+        )
+    ]
+    for enters_ns in lags.line.entering_ns if met else ():
+        first = bisect_left(late_ns, enters_ns)
+        for token in range(
+            first, min(bisect_left(early_ns, enters_ns), met[-1], first + _HELD_MAX)
+        ):
+            yield -1 - token, (token, enters_ns + 1)
+
+
+def _at_changes(lags: _Lags) -> Iterator[tuple[int, Held]]:
     """A token is there when a limiter changes, and its pass comes after that: the new bucket is full. Each with the number of the change.
 
     With passes at once the token is spent just before, and as late as they come it is not there yet: then the new bucket is empty.
@@ -348,4 +386,4 @@ def _at_changes(lags: _Lags) -> Iterator[tuple[int, ZoneLine, LineRules]]:
         for token in range(max(surely, spent - _HELD_MAX), spent):
             if lags.early_ns[token] + (token + 1) * PASS_LAG_MAX_NS > change_ns:
                 for lag_ns in (1, PASS_LAG_MAX_NS):
-                    yield number, lags.line, lags.quick._replace(held=(token, change_ns + lag_ns))
+                    yield number, (token, change_ns + lag_ns)
