@@ -6,8 +6,11 @@ loop that cannot find anything is not run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import chain
+
+import msgspec
 
 from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.cluster.timeline import POD_GC, Causes, GarbageReason, PodDeleted
@@ -49,6 +52,40 @@ def terminated_excess(
     return in_order[:excess]
 
 
+class IdleGarbage(msgspec.Struct, eq=False):
+    """Loops that only look, those of each of the ``timings``; ``acting``: with which of them they would have deleted something.
+
+    With all others a run is the one in which they look: what finds nothing to delete changes nothing.
+    """
+
+    timings: Sequence[Timing]
+    acting: set[Timing] = set()
+
+    @property
+    def left(self) -> list[Timing]:
+        """With which of them they have not deleted anything so far."""
+        return [timing for timing in self.timings if timing not in self.acting]
+
+
+class _Loops(msgspec.Struct, eq=False):
+    """The loops of one process with one timing, and the names in its quarantine: the end of it as the last loop that was run left it."""
+
+    timing: Timing
+    grid: LoopGrid
+    # Since when loops have missed nodes that were not there at the start of the process.
+    missing_since_ns: int
+    quarantine: dict[str, int] = {}
+    call: ScheduledCall | None = None
+
+    @property
+    def is_planned(self) -> bool:
+        return self.call is not None and self.call.callback is not None
+
+    @property
+    def quarantine_ns(self) -> int:
+        return QUARANTINE_TIME_NS + self.timing.pod_gc_lag_ns
+
+
 class PodGC:
     """One process life of the controller."""
 
@@ -57,23 +94,18 @@ class PodGC:
         state: ClusterState,
         configuration: ControllerConfiguration,
         timing: Timing,
-        first_loop_ns: int,
+        idle: IdleGarbage | None = None,
         *,
         warm: bool,
     ) -> None:
+        """``warm``: its loops have been running since long before the start; ``idle``: they only look, with other timings."""
         self._state = state
         self._configuration = configuration
-        step_ns = GC_CHECK_PERIOD_NS + timing.pod_gc_cost_ns
-        self._grid = LoopGrid(first_loop_ns, step_ns, unbounded=warm)
-        self._quarantine_ns = QUARANTINE_TIME_NS + timing.pod_gc_lag_ns
-        # Node names that pods refer to and that do not exist: since when, and the end of the
-        # quarantine as the last loop that was run left it.
-        self._orphaned_since: dict[str, int] = {}
-        self._quarantine: dict[str, int] = {}
-        self._missing_since_ns = state.events.now_ns
-        if warm and timing.pod_gc_sightings:
-            self._missing_since_ns = first_loop_ns - timing.pod_gc_sightings * self._grid.step_ns
-        self._call: ScheduledCall | None = None
+        self._idle = idle
+        several = [timing] if idle is None else idle.left
+        self._loops = [self._loops_of(each, warm=warm) for each in several]
+        # Node names that pods refer to and that do not exist: since when; None: since before this process.
+        self._orphaned_since: dict[str, int | None] = {}
         # What a loop itself deletes is no reason to plan one beside the next one.
         self._is_looping = False
         # Candidates in the order in which they were found (dictionaries as ordered sets).
@@ -81,13 +113,22 @@ class PodGC:
         self._unscheduled_keys: dict[str, None] = {}
         self._terminated_keys: dict[str, None] = {}
 
+    def _loops_of(self, timing: Timing, *, warm: bool) -> _Loops:
+        now_ns = missing_since_ns = self._state.events.now_ns
+        first_loop_ns = now_ns + timing.pod_gc_phase_ns if warm else now_ns
+        step_ns = GC_CHECK_PERIOD_NS + timing.pod_gc_cost_ns
+        if warm and timing.pod_gc_sightings:
+            missing_since_ns = first_loop_ns - timing.pod_gc_sightings * step_ns
+        grid = LoopGrid(first_loop_ns, step_ns, unbounded=warm)
+        return _Loops(timing, grid, missing_since_ns)
+
     def start(self) -> None:
         """Subscribe and plan the first loop that can find something."""
         for node in self._state.nodes.values():
             self._note_node(node)
         for pod in self._state.pods.values():
             self._note_pod(pod)
-        self._orphaned_since = dict.fromkeys(self._orphaned_since, self._missing_since_ns)
+        self._orphaned_since = dict.fromkeys(self._orphaned_since)
         self._state.watch_nodes(self._node_changed)
         self._state.watch_pods(self._pod_changed)
         self._plan()
@@ -95,8 +136,9 @@ class PodGC:
     def stop(self) -> None:
         """The process ends."""
         self._state.unwatch([self._node_changed, self._pod_changed])
-        if self._call is not None:
-            self._call.cancel()
+        for loops in self._loops:
+            if loops.call is not None:
+                loops.call.cancel()
 
     # -- candidates: kept up to date, so that asking costs nothing -------------------------------------
 
@@ -138,12 +180,17 @@ class PodGC:
         self._plan()
 
     def _plan(self) -> None:
-        if self._is_looping or (self._call is not None and self._call.callback is not None):
+        if self._is_looping or all(loops.is_planned for loops in self._loops):
             return
         if self._has_work():
-            self._call = self._state.events.schedule(
-                self._grid.at_or_after(self._state.now_ns), Priority.POD_GC, self.gc
-            )
+            now_ns = self._state.now_ns
+            for loops in self._loops:
+                if not loops.is_planned:
+                    self._schedule(loops, loops.grid.at_or_after(now_ns))
+
+    def _schedule(self, loops: _Loops, at_ns: int) -> None:
+        loop = partial(self.gc, loops)
+        loops.call = self._state.events.schedule(at_ns, Priority.POD_GC, loop)
 
     def _has_work(self) -> bool:
         if not (self._orphaned_since or self._out_of_service_names or self._unscheduled_keys):
@@ -151,21 +198,21 @@ class PodGC:
         found = chain(self._out_of_service_pods(), self._unscheduled_terminating())
         return any(self._orphan_nodes()) or any(found) or any(self._terminated_excess())
 
-    def gc(self) -> None:
+    def gc(self, loops: _Loops) -> None:
         """One loop, in upstream's order; then plan the next one that can find something."""
         self._is_looping = True
         for pod in self._terminated_excess():
-            self._delete(pod, GarbageReason.TERMINATED)
+            self._delete(loops, pod, GarbageReason.TERMINATED)
         for pod in list(self._out_of_service_pods()):
-            self._delete(pod, GarbageReason.OUT_OF_SERVICE)
-        self._gc_orphaned()
+            self._delete(loops, pod, GarbageReason.OUT_OF_SERVICE)
+        self._gc_orphaned(loops)
         for pod in list(self._unscheduled_terminating()):
-            self._delete(pod, GarbageReason.UNSCHEDULED_TERMINATING)
+            self._delete(loops, pod, GarbageReason.UNSCHEDULED_TERMINATING)
         self._is_looping = False
-        if self._has_work():
-            self._call = self._state.events.schedule(
-                self._grid.after(self._state.now_ns), Priority.POD_GC, self.gc
-            )
+        if self._idle is not None and loops.timing in self._idle.acting:
+            self._loops.remove(loops)
+        elif self._has_work():
+            self._schedule(loops, loops.grid.after(self._state.now_ns))
 
     # -- what there is to do ----------------------------------------------------------------------
 
@@ -203,34 +250,36 @@ class PodGC:
             and pod.deletion_grace_period_seconds == 0
         )
 
-    def _gc_orphaned(self) -> None:
+    def _gc_orphaned(self, loops: _Loops) -> None:
         orphans = sorted(self._orphan_nodes())
         if self._configuration.profile.orphan_quarantine:
-            orphans = [name for name in orphans if self._leaves_quarantine(name)]
+            orphans = [name for name in orphans if self._leaves_quarantine(loops, name)]
         for name in orphans:
             for _, pod in sorted(self._state.pods_by_node[name].items()):
-                self._delete(pod, GarbageReason.ORPHANED)
+                self._delete(loops, pod, GarbageReason.ORPHANED)
 
-    def _leaves_quarantine(self, name: str) -> bool:
+    def _leaves_quarantine(self, loops: _Loops, name: str) -> bool:
         now_ns = self._state.now_ns
-        end_ns = self._quarantine_end_ns(name, now_ns)
-        self._quarantine[name] = end_ns if end_ns > now_ns else now_ns + self._quarantine_ns
+        end_ns = self._quarantine_end_ns(loops, name, now_ns)
+        loops.quarantine[name] = end_ns if end_ns > now_ns else now_ns + loops.quarantine_ns
         return end_ns <= now_ns
 
-    def _quarantine_end_ns(self, name: str, now_ns: int) -> int:
+    def _quarantine_end_ns(self, loops: _Loops, name: str, now_ns: int) -> int:
         """When the name leaves quarantine, as if every loop up to now had been run.
 
         The first loop that misses a node puts its name there, and so does the one that takes it out;
         seeing it again meanwhile does not extend its stay.
         """
-        since_ns, end_ns = self._orphaned_since[name], self._quarantine.get(name)
+        since_ns, end_ns = self._orphaned_since[name], loops.quarantine.get(name)
+        if since_ns is None:
+            since_ns = loops.missing_since_ns
         while True:
             if end_ns is None:
-                end_ns = self._grid.at_or_after(since_ns) + self._quarantine_ns
-            taken_out_ns = self._grid.at_or_after(end_ns)
+                end_ns = loops.grid.at_or_after(since_ns) + loops.quarantine_ns
+            taken_out_ns = loops.grid.at_or_after(end_ns)
             if taken_out_ns >= now_ns:
                 return end_ns
-            end_ns = taken_out_ns + self._quarantine_ns if since_ns <= taken_out_ns else None
+            end_ns = taken_out_ns + loops.quarantine_ns if since_ns <= taken_out_ns else None
 
     def _causes(self, pod: Pod, reason: GarbageReason) -> Causes:
         state, terminating = self._state, self._state.deletion_causes.get(pod.key, ())
@@ -242,8 +291,11 @@ class PodGC:
             return (*terminating, *(i for key in keys for i in state.taint_causes.get(key, ())))
         return terminating
 
-    def _delete(self, pod: Pod, reason: GarbageReason) -> None:
+    def _delete(self, loops: _Loops, pod: Pod, reason: GarbageReason) -> None:
         if pod.key in self._state.denied_deletes:
+            return
+        if self._idle is not None:
+            self._idle.acting.add(loops.timing)
             return
         because = self._causes(pod, reason)
         deleted = self._state.record_pod(PodDeleted, because, pod, POD_GC, garbage=reason)

@@ -28,7 +28,7 @@ from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.followers import Followers, NotOnlySilentError, followers_by_node
 from kubectl_evictplan.controllers.job_tracking import JobTracking
 from kubectl_evictplan.controllers.node_lifecycle.controller import NodeLifecycle
-from kubectl_evictplan.controllers.pod_gc import PodGC
+from kubectl_evictplan.controllers.pod_gc import IdleGarbage, PodGC
 from kubectl_evictplan.controllers.taint_eviction import TaintEviction
 from kubectl_evictplan.engine.drain_timing import Latency, range_ns
 from kubectl_evictplan.engine.event_queue import EventQueue, Priority
@@ -58,12 +58,14 @@ def simulate(
     denied_deletes: frozenset[str] = frozenset(),
     played_back: Mapping[str, NodePlayback] | None = None,
     rooms: Rooms = NO_LIMITS,
+    idle_garbage: IdleGarbage | None = None,
 ) -> Timeline:
     """Play ``scenario`` on ``snapshot`` for one choice of everything unknown. Pure.
 
     ``played_back`` stands for the node lifecycle controller where that is switched off.
     ``denied_deletes`` are "namespace/name" keys whose DELETE the API server always refuses.
     ``rooms``: which replacements of drained pods find a node; all others do.
+    ``idle_garbage``: pod garbage collection deletes nothing, and notes there with which timings it would have.
     """
     play = partial(
         simulate_each_pod,
@@ -74,6 +76,7 @@ def simulate(
         denied_deletes=denied_deletes,
         played_back=played_back,
         rooms=rooms,
+        idle_garbage=idle_garbage,
     )
     if not (denied_deletes or played_back or drained_nodes(scenario)):
         followers = followers_by_node(snapshot, scenario, configuration)
@@ -92,6 +95,7 @@ def simulate_each_pod(
     denied_deletes: frozenset[str] = frozenset(),
     played_back: Mapping[str, NodePlayback] | None = None,
     rooms: Rooms = NO_LIMITS,
+    idle_garbage: IdleGarbage | None = None,
     followers: Mapping[str, Sequence[Pod]] = MappingProxyType({}),
 ) -> Timeline:
     """Do what ``simulate`` says pod by pod, but for ``followers``, by node: see ``controllers/followers.py``.
@@ -115,7 +119,8 @@ def simulate_each_pod(
         *parts.controllers,
         *_job_tracking(state, snapshot, configuration, timing, drained),
     )
-    manager = ControllerManager(state, kubelets, configuration, timing, snapshot, outliving)
+    given = configuration, timing, snapshot, outliving, idle_garbage
+    manager = ControllerManager(state, kubelets, *given)
     cluster = SimulatedCluster(state, kubelets, manager, parts.drains)
     for event in scenario.events:
         event.foretell(cluster)
@@ -194,6 +199,7 @@ class ControllerManager(msgspec.Struct, eq=False):
     _timing: Timing
     _snapshot: ClusterSnapshot
     _outliving: Sequence[OutlivingController] = ()
+    _idle_garbage: IdleGarbage | None = None
     _running: list[NodeLifecycle | TaintEviction | PodGC] = []
 
     def start_warm(self) -> None:
@@ -232,8 +238,7 @@ class ControllerManager(msgspec.Struct, eq=False):
             self._running.append(lifecycle)
             lifecycle.start(because)
         if configuration.pod_gc_enabled:
-            first_loop_ns = now_ns + timing.pod_gc_phase_ns if warm else now_ns
-            collector = PodGC(state, configuration, timing, first_loop_ns, warm=warm)
+            collector = PodGC(state, configuration, timing, self._idle_garbage, warm=warm)
             self._running.append(collector)
             collector.start()
         for outliving in self._outliving:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from kubectl_evictplan.cluster.kubelets import ended_by_ns
 from kubectl_evictplan.cluster.timeline import Timeline
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.pod_gc import IdleGarbage
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
@@ -81,24 +82,53 @@ class PodWorld(NamedTuple):
     scenario: Scenario
     configuration: ControllerConfiguration
 
-    def simulate(self, played_back: Mapping[str, NodePlayback], timing: Timing) -> Timeline:
+    def simulate(
+        self,
+        played_back: Mapping[str, NodePlayback],
+        timing: Timing,
+        idle_garbage: IdleGarbage | None = None,
+    ) -> Timeline:
         """One run with that history of the nodes."""
         return simulate(
-            self.snapshot, self.scenario, self.configuration, timing, played_back=played_back
+            self.snapshot,
+            self.scenario,
+            self.configuration,
+            timing,
+            played_back=played_back,
+            idle_garbage=idle_garbage,
         )
 
     def runs(
         self, played_back: Mapping[str, NodePlayback], timings: Iterable[Timing]
     ) -> Iterator[Timeline]:
-        """One run for each timing, but none for what differs only in exits of pods that nobody asked about."""
-        whatever_exits: set[Timing] = set()
+        """One run for each timing, but none for what differs only in exits of pods that nobody asked about, or in loops that delete nothing."""
+        timings, whatever_exits = list(timings), set[Timing]()
+        alike: dict[Timing, list[Timing]] = {}
         for timing in timings:
-            but_for_exits = replace(timing, pod_exit_fraction=0.0)
-            if but_for_exits not in whatever_exits:
+            alike.setdefault(_but_for_loops(timing), []).append(timing)
+        # Of those that differ in loops only: these as they only look, and the run with that, until it is told.
+        idle: dict[Timing, IdleGarbage] = {}
+        untold: dict[Timing, Timeline] = {}
+        for timing in timings:
+            if _but_for_exits(timing) in whatever_exits:
+                continue
+            rest = _but_for_loops(timing)
+            if rest not in idle:
+                idle[rest] = IdleGarbage(alike[rest])
+                if len(alike[rest]) > 1:
+                    untold[rest] = self.simulate(played_back, timing, idle[rest])
+                else:
+                    idle[rest].acting.add(timing)
+            stands_for = [timing]
+            if timing in idle[rest].acting:
                 timeline = self.simulate(played_back, timing)
-                if not timeline.exits_matter:
-                    whatever_exits.add(but_for_exits)
-                yield timeline
+            elif rest in untold:
+                timeline, stands_for = untold.pop(rest), idle[rest].left
+            else:
+                continue
+            if not timeline.exits_matter:
+                whatever_exits.update(map(_but_for_exits, stands_for))
+            yield timeline
 
     @property
     def instants_ns(self) -> set[int]:
@@ -137,6 +167,15 @@ class PodWorld(NamedTuple):
     def without_garbage_collection(self) -> PodWorld:
         """The world in which only taint eviction deletes pods."""
         return self._replace(configuration=replace(self.configuration, pod_gc_enabled=False))
+
+
+def _but_for_exits(timing: Timing) -> Timing:
+    return replace(timing, pod_exit_fraction=0.0)
+
+
+def _but_for_loops(timing: Timing) -> Timing:
+    """What garbage collection asks for left out."""
+    return replace(timing, pod_gc_phase_ns=0, pod_gc_cost_ns=0, pod_gc_lag_ns=0, pod_gc_sightings=0)
 
 
 def pods_of(snapshot: ClusterSnapshot, scenario: Scenario) -> Iterator[Pod]:
