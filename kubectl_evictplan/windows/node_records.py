@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from itertools import pairwise
 
 import msgspec
@@ -29,6 +29,12 @@ class NodeRecord(msgspec.Struct):
     # Taints that come and go, as ``taint_change`` tells them: what, value, instant. Not those that the
     # controller writes where it serves nodes: when these come is for ``PodFates`` to say.
     changes: list[tuple[str, str, int]] = []
+
+    @property
+    def identity(self) -> Hashable:
+        """Equal for records that say the same."""
+        told = (*self.ready,), (*self.decisions,), (*self.changes,)
+        return told, frozenset(self.taints), frozenset(self.taken_back), self.leaves_entries
 
     def wanted_spans(self, stops: list[int]) -> list[Span]:
         """From when to when the node is to be tainted; the end of a process ends it as well."""

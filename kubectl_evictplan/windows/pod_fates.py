@@ -5,7 +5,7 @@ See ``exploration`` for the place of this step.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
@@ -234,15 +234,27 @@ class PodFates:
             end = run.last if latest else run.first
             if self._instants_vary:
                 world = worlds.get(id(end.scenario), world)
-            found = list(
-                _played_back(
+            seen = self._seen_of(names, run, latest=latest)
+            share = budget.part(len(ends) - number)
+            on_grid = seen, run.first.timing, run.last.timing
+            if not tried.end_again((seen, on_grid), slot, run.piece, share):
+                found = _played_back(
                     names, run, events_ns, countdowns, gathered.missed, self._steps, latest=latest
                 )
-            )
-            tried.of_end(world, slot, run.piece, found, budget.part(len(ends) - number))
+                follows_from = seen if found.of_any_grid else on_grid
+                tried.of_end(world, slot, run.piece, found.played, share, follows_from)
         if tried.cut_short:
             gathered.missed.add(Services.name)
         return not tried.cut_short
+
+    def _seen_of(self, names: list[str], run: PieceRun, *, latest: bool) -> Hashable:
+        """What histories at an end of a piece follow from, but for where its ticks are that nobody saw."""
+        ends = (run.first, run.last)
+        records = [end.record(name).identity for name in names for end in ends]
+        waits = [tuple(run.waits.get(name, ())) for name in names]
+        events = [each for end in ends for each in end.scenario.events if self._instants_vary]
+        stops = tuple((run.last if latest else run.first).stops)
+        return latest, (*records,), (*waits,), (*(each.at_ns for each in events),), stops
 
     def _countdowns(self, world: PodWorld, *, decided_again: bool) -> Countdowns:
         if not (decided_again and self._configuration.taint_mode):
@@ -263,6 +275,22 @@ class _Played(NamedTuple):
     moved: MovedTicks | None = None
 
 
+class _FoundAtEnd(NamedTuple):
+    """What was found at one end of a piece; ``of_any_grid``: it asked for no tick but those that the nodes' records tell."""
+
+    played: list[_Played]
+    of_any_grid: bool
+
+
+class _TriedOne(NamedTuple):
+    """A history that was tried: by what it is told, and the numbers that it got."""
+
+    choice: Choice
+    at_once: bool
+    decides: bool
+    histories: list[int]
+
+
 class _Tried:
     """The histories of a world that were simulated: each only once."""
 
@@ -271,8 +299,21 @@ class _Tried:
         self._timings = timings
         self._instants_vary = instants_vary
         self._seen: dict[object, list[int]] = {}
+        # All histories of ends of pieces, by what they follow from.
+        self._ends: dict[Hashable, list[_TriedOne]] = {}
         # Whether some were left out because there was no budget for them.
         self.cut_short = False
+
+    def end_again(
+        self, follow_from: Iterable[Hashable], slot: Slot, piece: Piece, budget: Budget
+    ) -> bool:
+        """Note the histories of an end that ``follow_from`` one of these, if they were tried before; whether they were."""
+        tried = next(filter(None, map(self._ends.get, follow_from)), None)
+        for one in tried or ():
+            budget.spend(LOOK_UP)
+            own = slot._replace(choice=one.choice, at_once=one.at_once)
+            self._gathered.again(self._told(own, piece, decides=one.decides), one.histories)
+        return tried is not None
 
     def of_end(
         self,
@@ -281,39 +322,50 @@ class _Tried:
         piece: Piece,
         found: list[_Played],
         budget: Budget,
+        follows_from: Hashable,
     ) -> None:
         """Simulate the histories at one end of a piece, all of them or some from everywhere."""
+        tried = list[_TriedOne]()
         if budget.left < SIMULATION * len(found):
             found = list(spread(found))
         for number, (choice, at_once, played, moved) in enumerate(found):
             if number and budget.is_spent:
                 self.cut_short = True
                 return
+            decides = any(node.decisions for node in played.values())
             own = slot._replace(choice=choice, at_once=at_once)
-            if any(node.decisions for node in played.values()):
-                own = own._replace(left_out_ns=piece.left_out_ns)
-                self._gathered.missed |= piece.missed
             own_world = world
             if moved is not None and self._instants_vary:
                 own_world = world._replace(scenario=moved.moved(world.scenario))
-            self._try(own_world, own, played, budget)
+            own = self._told(own, piece, decides=decides)
+            histories = self._try(own_world, own, played, budget)
+            tried.append(_TriedOne(choice, at_once, decides, histories))
+        self._ends[follows_from] = tried
+
+    def _told(self, slot: Slot, piece: Piece, *, decides: bool) -> Slot:
+        """The slot, as exact as the piece is where ticks decide something."""
+        if not decides:
+            return slot
+        self._gathered.missed |= piece.missed
+        return slot._replace(left_out_ns=piece.left_out_ns)
 
     def _try(
         self, world: PodWorld, slot: Slot, played: dict[str, NodePlayback], budget: Budget
-    ) -> None:
+    ) -> list[int]:
         events = world.scenario.events if self._instants_vary else ()
         key = tuple(event.at_ns for event in events), tuple(sorted(played.items()))
         known = self._seen.get(key)
         budget.spend(LOOK_UP)
         if known is not None:
             self._gathered.again(slot, known)
-            return
+            return known
         parts = self._timings.of(world, played)
         self._gathered.missed.update(*(each.missed for each in parts))
         histories = self._seen[key] = []
         for timeline in world.runs(played, [each.timing for each in parts]):
             budget.spend(SIMULATION + ENTRY * len(timeline.entries))
             histories.append(self._gathered.add(slot, timeline))
+        return histories
 
 
 def _is_served_once(name: str, runs: list[PieceRun]) -> bool:
@@ -367,7 +419,7 @@ def _played_back(
     steps: TickSteps,
     *,
     latest: bool,
-) -> Iterator[_Played]:
+) -> _FoundAtEnd:
     """Histories of all nodes of a world at one end of a piece, each with each, and whether ticks are seen at their end only. Notes what is ``missed``."""
     end = run.last if latest else run.first
     records = [(name, end.record(name)) for name in names]
@@ -393,18 +445,20 @@ def _played_back(
         met = MetTicks(run, names, countdowns, steps, latest=latest)
     # What lies between two writes of one tick is seen by a taint manager that is quick enough.
     ways = (False, True) if any(record.decides_twice() for _, record in records) else (False,)
+    found: list[_Played] = []
     for chosen in _together(rows, missed):
         choice = tuple(place for history in chosen for place in history.choice)
         served = list(zip(records, (history.served_ns for history in chosen), strict=True))
         for at_once in ways:
             played = {name: one.playback(ns, at_once=at_once) for (name, one), ns in served}
-            yield _Played(choice, at_once, played)
+            found.append(_Played(choice, at_once, played))
         moves = met.moves(chosen) if met is not None else []
         if len({moved.meets_ns for moved in moves}) > 2:
             missed.add(Services.name)
         for moved in moves:
             played = {name: moved.playback(name, one, ns) for (name, one), ns in served}
-            yield _Played(choice, False, played, moved)
+            found.append(_Played(choice, False, played, moved))
+    return _FoundAtEnd(found, of_any_grid=met is None or not met.asked_for_ticks)
 
 
 def _together(rows: list[list[History]], missed: set[str]) -> Iterator[tuple[History, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -20,12 +21,16 @@ from builders import (
 )
 from kubectl_evictplan.cluster.timeline import Timeline, Told
 from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.controllers.pod_gc import IdleGarbage
+from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import ControlPlaneFlags
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings
+from kubectl_evictplan.simulation.playback import NodePlayback
 from kubectl_evictplan.windows.budget import Budget
 from kubectl_evictplan.windows.line_replays import Replays
+from kubectl_evictplan.windows.pod_fates import _Tried
 from kubectl_evictplan.windows.pod_worlds import PodWorld
 from kubectl_evictplan.windows.zone_lines import Order, ZoneLine, groups_of
 
@@ -54,10 +59,46 @@ def test_what_another_run_gave_is_what_this_one_gives(
 ) -> None:
     remembered = told(seed)
     monkeypatch.setattr(Replays, "_known_of", lambda *_: None)
-    monkeypatch.setattr(
-        PodWorld, "runs", lambda world, played, all_: (world.simulate(played, t) for t in all_)
-    )
+    monkeypatch.setattr(PodWorld, "runs", each_alone)
+    monkeypatch.setattr(_Tried, "end_again", lambda *_: False)
     assert told(seed) == remembered
+
+
+def each_alone(
+    world: PodWorld, played: Mapping[str, NodePlayback], timings: Iterable[Timing]
+) -> Iterator[Timeline]:
+    """What ``PodWorld.runs`` says, each run made."""
+    return (world.simulate(played, timing) for timing in timings)
+
+
+@pytest.mark.parametrize(("back", "deletes"), [(20, False), (75, True)])
+def test_loops_that_delete_nothing_are_one_run(
+    back: float, deletes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = make_node("n0", created=None)
+    pods = [make_pod("p", "n0"), make_pod("q", "n0", grace_seconds=0)]
+    snapshot = make_snapshot([node, make_node("n1")], pods)
+    events = [
+        make_event(9, "node-delete", "n0"),
+        make_event(back, "node-create", node=node),
+        make_event(80, "taint", "n0", taint="own:NoExecute"),
+    ]
+    scenario = make_scenario(events, horizon=100)
+    simulate, looks, runs = PodWorld.simulate, list[IdleGarbage](), list[Timeline]()
+
+    def noted(world: PodWorld, played: Any, timing: Timing, *idle: IdleGarbage) -> Timeline:
+        looks.extend(idle)
+        runs.extend(found := [simulate(world, played, timing, *idle)])
+        return found[0]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PodWorld, "simulate", noted)
+        shared = predict(snapshot, scenario, RELEASE)
+    monkeypatch.setattr(PodWorld, "runs", each_alone)
+
+    assert list(shared.evictions) == list(predict(snapshot, scenario, RELEASE).evictions)
+    assert any(len(each.timings) > 1 for each in looks)
+    assert (len(runs) > len(looks)) == deletes == any(each.acting for each in looks)
 
 
 def test_one_pod_is_simulated_for_all_whose_tolerations_come_to_the_same(

@@ -146,6 +146,11 @@ class MetTicks:
         self._changes = sorted(_changes_by_ticks(self._records.values()))
         self._chains: list[TickChain] | None = None
 
+    @property
+    def asked_for_ticks(self) -> bool:
+        """Whether it took more to tell than what the records and waits of the nodes say."""
+        return self._chains is not None
+
     def moves(self, chosen: Sequence[History]) -> list[MovedTicks]:
         """The other ways that there are where nodes are served as it was ``chosen``: each with one tick held just beside what it meets."""
         found = dict[MovedTicks, None]()
