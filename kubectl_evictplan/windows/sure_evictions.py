@@ -2,7 +2,8 @@
 
 A taint that surely stands from one instant to another, while one process runs and nothing else happens to the pod, starts a
 timer by the first of them, unless one runs already. A timer that runs is never moved, so the pod is deleted when the longest that
-can run is over, if the taint still stands then.
+can run is over, if the taint still stands then. Where the pod does not tolerate the taint at all, no timer is waited for:
+``processPodOnNode`` cancels any that runs and deletes the pod at once, in every release.
 """
 
 from __future__ import annotations
@@ -69,12 +70,13 @@ class SureEvictions:
             return None
         course = self._services.course(pod.node_name)
         longest_ns = self._fates.longest_ns(version, course)
-        ends = (
-            max(sure.from_ns, version.since_ns) + longest_ns
-            for sure in self._sure(course)
-            if all(self._fates.delay_ns(version, taint) is not None for taint in sure.taints)
-            and max(sure.from_ns, version.since_ns) + longest_ns < sure.until_ns
-        )
+        ends = []
+        for sure in self._sure(course):
+            if all(self._fates.delay_ns(version, taint) is not None for taint in sure.taints):
+                at_once = not any(self._fates.tolerates(version, taint) for taint in sure.taints)
+                end_ns = max(sure.from_ns, version.since_ns) + (0 if at_once else longest_ns)
+                if end_ns < sure.until_ns:
+                    ends.append(end_ns)
         return min(ends, default=None)
 
     # -- taints that surely stand -----------------------------------------------------------------------

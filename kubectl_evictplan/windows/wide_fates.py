@@ -170,6 +170,10 @@ class WideFates:
         """How long the pod tolerates the taint; None: for ever."""
         return self._decide(version.pod, taint).delay_ns
 
+    def tolerates(self, version: Version, taint: Taint) -> bool:
+        """Whether the pod tolerates the taint, for however short."""
+        return self._decide(version.pod, taint).all_tolerated
+
     def longest_ns(self, version: Version, course: NodeCourse) -> int:
         """How much longer than the start of the scenario, or of a taint, any timer of the pod can run."""
         delays = (self.delay_ns(version, standing.taint) for standing in course.taints)

@@ -147,6 +147,18 @@ def test_a_taint_stands_until_one_of_its_key_and_effect_takes_its_place() -> Non
     assert surely_deleted(pod, placed, make_event(150, "untaint", "n0", taint="A")) == {}
 
 
+@pytest.mark.parametrize("release", ["1.16.4", "1.18.20", "1.37.0"])
+def test_who_does_not_tolerate_a_taint_waits_for_no_other_countdown(release: str) -> None:
+    silent = make_event(1, "kubelet-stop", "n0")
+    placed = make_event(150, "taint", "n0", taint="B:NoExecute")
+    pod = make_pod("p", "n0", tolerations=default_tolerations(300))
+    assert surely_deleted(pod, silent, placed, release=release) == {pod.key: 150}
+    # Whoever tolerates it, however short, may have to wait for the countdown that runs.
+    shortly = [*default_tolerations(300), Toleration("B", "Exists", "", "NoExecute", 0)]
+    pod = make_pod("p", "n0", tolerations=shortly)
+    assert surely_deleted(pod, silent, placed, release=release) != {pod.key: 150}
+
+
 @pytest.mark.parametrize("release", ["1.16.15", "1.18.6", "1.29.6"])
 def test_up_to_1_18_no_bound_has_a_taint_come_back_that_somebody_took_off(release: str) -> None:
     pod = make_pod("p", "n0", tolerations=default_tolerations(60))
