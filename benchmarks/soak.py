@@ -27,6 +27,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 import drawn_drains
 from begun_worlds import BegunWorld
 from contradictions import (
+    DeletionKey,
+    Span,
     contradictions,
     node_contradictions,
     predicted,
@@ -34,6 +36,7 @@ from contradictions import (
     zone_contradictions,
 )
 from drain_worlds import DrainedWorld
+from guided_drains import DrainGuide
 from guided_realities import Guide
 from msgspec.structs import replace
 from outage_worlds import OutageWorld
@@ -121,23 +124,30 @@ def _contradictions(
 
 def guide_of(seed: str, prediction: Prediction) -> Guide:
     """A guide to the ends of all windows of the prediction."""
+    return Guide(seed, windows_of(prediction))
+
+
+def windows_of(prediction: Prediction) -> dict[DeletionKey, list[Span]]:
+    """All windows of each deletion."""
     evictions = predicted(prediction).items()
-    return Guide(seed, {key: [s for e in each for s in spans_of(e)] for key, each in evictions})
+    return {key: [span for one in each for span in spans_of(one)] for key, each in evictions}
 
 
 def _drain_contradictions(
     world: DrainedWorld, prediction: Prediction, seed: int, realities: int
 ) -> Iterator[str]:
+    guide = DrainGuide(f"reality {seed}", windows_of(prediction))
+    times, mixed = ReadyTimes(*ready_of(seed)), kind_of(seed) == MIXED_DRAINS
+    judge = drawn_drains.broken_promises if mixed else drawn_drains.contradictions
     for number in range(realities):
         rng = random.Random(f"reality {seed} {number}")
-        times = ReadyTimes(*ready_of(seed))
-        if kind_of(seed) == MIXED_DRAINS:
+        if mixed:
             timeline = drawn_drains.mixed_reality(world, rng, times)
-            found = drawn_drains.broken_promises(timeline, prediction, world.scenario)
-        else:
+        elif number % 4 < 2:
             timeline = drawn_drains.reality(world, rng, number, times)
-            found = drawn_drains.contradictions(timeline, prediction, world.scenario)
-        for wrong in found:
+        else:
+            timeline = guide.reality(world, number, times)
+        for wrong in judge(timeline, prediction, world.scenario):
             yield f"reality {number}: {wrong}"
 
 

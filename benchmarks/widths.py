@@ -16,16 +16,18 @@ from itertools import count, islice
 from statistics import median, quantiles
 from typing import NamedTuple
 
-from soak import guide_of, timing_near_critical
+from soak import guide_of, timing_near_critical, windows_of
 from upstream_runs import RELEASE, Case, load_cases
 
 # isort: split
 import drawn_drains
 from contradictions import TOLERANCE_S, DeletionKey, Span, deletions, predicted, spans_of
-from drain_worlds import READY, draw_drained_world
+from drain_worlds import READY, DrainedWorld, draw_drained_world
+from guided_drains import DrainGuide
 from realities import World, draw_reality
 from soak_worlds import CLASSES, draw_soak_world, kind_of
 
+from kubectl_evictplan.cluster.readiness import ReadyTimes
 from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.prediction.document import Eviction, Prediction
@@ -98,20 +100,27 @@ def samples(kind: str, first: int, worlds: int, realities: int) -> Iterator[Samp
         drawn = ((seed, draw_drained_world(random.Random(seed))) for seed in count(first))
         contended = ((seed, world) for seed, world in drawn if len(world.scenario.events) > 1)
         for seed, drained in islice(contended, worlds):
-            seen = Seen(list)
-            for number in range(realities):
-                rng = random.Random(f"width {seed} {number}")
-                run = drawn_drains.reality(drained, rng, number)
-                for key, instants in deletions(run.entries).items():
-                    for place, at in enumerate(instants):
-                        seen[key, place].append(at)
-            prediction = predict(*drained, assume_ready=READY)
-            yield Sample(str(seed), prediction, float("inf"), seen, nth=True)
+            yield of_drains(str(seed), drained, realities)
     else:
         for seed in islice((seed for seed in count(first) if kind_of(seed) == kind), worlds):
             world = draw_soak_world(seed).world
             assert isinstance(world, World)
             yield of_world(str(seed), world, realities)
+
+
+def of_drains(name: str, world: DrainedWorld, realities: int) -> Sample:
+    """One world of drains; three realities in four are led towards the ends of windows, where every choice is its own."""
+    prediction = predict(*world, assume_ready=READY)
+    guide, seen = DrainGuide(f"width {name}", windows_of(prediction)), Seen(list)
+    for number in range(realities):
+        if number % 4:
+            run = guide.reality(world, number, ReadyTimes(*READY))
+        else:
+            run = drawn_drains.reality(world, random.Random(f"width {name} {number}"), number)
+        for key, instants in deletions(run.entries).items():
+            for place, at in enumerate(instants):
+                seen[key, place].append(at)
+    return Sample(name, prediction, float("inf"), seen, nth=True)
 
 
 def of_world(name: str, world: World, realities: int) -> Sample:
