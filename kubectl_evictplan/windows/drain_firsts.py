@@ -1,13 +1,14 @@
 """Who surely finds a disruption at its first request, although several processes ask the budget.
 
 Each of them takes one disruption for each pod that it finds. So whoever asks before so many others can have asked is let
-through, and only writes of the budget hold its request up.
+through, and only writes of the budget hold its request up. Whoever takes none leads to writes as well: where pods are counted
+its budget is written anew when it is made anew, and when it is gone.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 
 from kubectl_evictplan.kube.disruption import EvictionRules
@@ -34,6 +35,7 @@ class FirstRequests:
         self._begins = begins
         self._rules = rules
         self._begins_of = cache(self._begins_of_takers)
+        self._writers_of = cache(self._begins_of_writers)
         self._moving = cache(self._number_moving)
 
     def held_up_ns(self, pod: Pod, turn: PlannedTurn, place: int, late_ns: int) -> int | None:
@@ -50,17 +52,17 @@ class FirstRequests:
         if not turn.known and not self._rules.ignores_pending:
             # Whom somebody else has deleted a budget may keep there.
             return None
-        begins = self._begins_of(place)
-        own = sum(1 for one in begins if one[1] == turn.drain)
-        others = own - 1
-        while others < spare:
-            writes = (others + self._moving(place)) * self._progress.writes(place)
-            held_ns = writes * CONFLICT[1]
-            more = bisect_right(begins, by_itself_ns + held_ns, key=lambda one: one[0]) - 1
-            if more == others:
+        takers, writers = self._begins_of(place), self._writers_of(place)
+        held_ns = -1
+        while True:
+            others = _number_of_others(takers, turn, by_itself_ns + held_ns)
+            if others >= spare:
+                return None
+            writing = _number_of_others(writers, turn, by_itself_ns + held_ns)
+            writes = (writing + self._moving(place)) * self._progress.writes(place)
+            if writes * CONFLICT[1] == held_ns:
                 return held_ns
-            others = max(more, own - 1)
-        return None
+            held_ns = writes * CONFLICT[1]
 
     def _uncounted_ns(
         self, pod: Pod, turn: PlannedTurn, place: int, by_itself_ns: int
@@ -77,8 +79,14 @@ class FirstRequests:
 
     def _begins_of_takers(self, place: int) -> list[tuple[int, NodeDrain]]:
         """When each pod that may take a disruption is asked for at the earliest, and in which turn."""
-        takers = self._progress.takers(place)
-        return sorted((self._begins[turn.drain], turn.drain) for turn in takers)
+        return self._begins_of_turns(self._progress.takers(place))
+
+    def _begins_of_writers(self, place: int) -> list[tuple[int, NodeDrain]]:
+        """The same of each pod whose eviction leads to writes of the budget."""
+        return self._begins_of_turns(self._progress.writers(place))
+
+    def _begins_of_turns(self, turns: Iterable[PlannedTurn]) -> list[tuple[int, NodeDrain]]:
+        return sorted((self._begins[turn.drain], turn.drain) for turn in turns)
 
     def _number_moving(self, place: int) -> int:
         """How many of the budget's pods change without being evicted."""
@@ -88,3 +96,9 @@ class FirstRequests:
             for pod in covered.of_budget(place)
             if not covered.is_settled(pod) or pod.deletion_timestamp_ns is not None
         )
+
+
+def _number_of_others(begins: list[tuple[int, NodeDrain]], turn: PlannedTurn, by_ns: int) -> int:
+    """How many beside one pod of the turn can have been asked for by then; all of its own turn are."""
+    own = sum(1 for _, drain in begins if drain == turn.drain)
+    return max(own, bisect_right(begins, by_ns, key=lambda one: one[0])) - 1

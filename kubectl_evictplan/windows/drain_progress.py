@@ -379,6 +379,10 @@ class Progress:
             turn for turn, pod in self._tasks_of.get(place, ()) if self._may_count(place, turn, pod)
         ]
 
+    def writers(self, place: int) -> list[PlannedTurn]:
+        """The turns of all pods of the budget whose evictions lead to writes of it, each once for each of them."""
+        return [turn for turn, _ in self._tasks_of.get(place, ())]
+
     def _may_count(self, place: int, turn: PlannedTurn, pod: Pod) -> bool:
         """Whether the pod may need a disruption; of guests nobody knows whether they are Ready."""
         if pod.deletion_timestamp_ns is not None and self._covered.is_deleted_once():

@@ -67,6 +67,15 @@ def test_whoever_asks_before_others_can_have_taken_all_disruptions_is_let_go_at_
     assert min(latest(both, "web-0"), latest(both, "web-1")) > 1 + ROUND
 
 
+def test_whoever_takes_no_disruption_leads_to_writes_that_hold_others_up_where_pods_are_counted() -> (
+    None
+):
+    web = App("web", ["a1", "a1", *["b2"] * 5], least=1, unready=[1], grace=1)
+    bounds = proven(drained_cluster(web), drain("a1", at=1), drain("b1", at=60))
+    # Who does not count goes beside it, is made anew, Ready, and gone.
+    assert latest(bounds, "web-0") == pytest.approx(1.585 + 4 * 0.59)
+
+
 def test_as_far_as_nobody_but_evictions_takes_them() -> None:
     # At first two are asked for, and perhaps a replacement on either node: four, and two writes of each hold others up.
     web = App("web", ["a1", "b1", "a2", "b2", "b2", "b2"], most=4)
