@@ -29,7 +29,7 @@ from kubectl_evictplan.windows.drain_before import (
     with_any_room,
 )
 from kubectl_evictplan.windows.drain_certainty import SureDrains
-from kubectl_evictplan.windows.drain_contests import Contest, Contests, Priced
+from kubectl_evictplan.windows.drain_contests import Contests, Priced
 from kubectl_evictplan.windows.drain_covered import CoveredPods
 from kubectl_evictplan.windows.drain_delays import (
     ARRIVAL,
@@ -46,6 +46,7 @@ from kubectl_evictplan.windows.drain_plan import DrainPlan, PlannedTurn
 from kubectl_evictplan.windows.drain_progress import Before, Progress
 from kubectl_evictplan.windows.drain_recovery import Recoveries
 from kubectl_evictplan.windows.drain_rivals import Rival, Rivals, RowBounds
+from kubectl_evictplan.windows.drain_tasks import Contest
 from kubectl_evictplan.windows.drain_turn_bounds import (
     FOR_EVER,
     NOT_PROVEN,

@@ -13,21 +13,17 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from kubectl_evictplan.cluster.eviction_api import TRIES_MAX
 from kubectl_evictplan.cluster.timeline import DrainEnd
 from kubectl_evictplan.engine.drain_timing import Latency
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import Pod
-from kubectl_evictplan.windows.drain_allowance import Allowance, gives_up
 from kubectl_evictplan.windows.drain_covered import CoveredPods
 from kubectl_evictplan.windows.drain_delays import (
     ARRIVAL,
-    CONFLICT,
     GRANTED,
     REFUSED,
     RETRY,
     UNASKED,
-    Range,
     plus,
     pod_delays,
     takes,
@@ -37,53 +33,13 @@ from kubectl_evictplan.windows.drain_instants import NodeDrain
 from kubectl_evictplan.windows.drain_plan import Leaving, PlannedTurn
 from kubectl_evictplan.windows.drain_progress import TRY_NS, Progress
 from kubectl_evictplan.windows.drain_requests import Requests
-from kubectl_evictplan.windows.drain_turn_bounds import FOR_EVER, TIMEOUT_MIN_NS
+from kubectl_evictplan.windows.drain_tasks import Contest, Task
+from kubectl_evictplan.windows.drain_timeouts import Timeouts
+from kubectl_evictplan.windows.drain_turn_bounds import FOR_EVER
 from kubectl_evictplan.windows.drain_world import Stranger
 
-# A request that was sent in time may lose to other writes of its budget so often.
-_HELD_UP_NS = (TRIES_MAX - 1) * CONFLICT[1]
 # From a look that is a little too early to the next one.
 _LOOKS_NS = takes(Latency.FIRST_POLL)[1] + SECOND_NS
-
-
-class Task(NamedTuple):
-    """One pod that kubectl may evict from the node. ``latest_ns`` None: perhaps never, and without what ``place`` costs.
-
-    ``place``: the budget that is asked. ``there``: it surely is, when kubectl comes. ``goes``: by its latest instant it is evicted, by whomever.
-    ``through_ns``: from its eviction until kubectl is through with it, at least and at most. ``replacement``: it has the name of the pod, but is another one.
-    ``held_up_ns``: so much later it is evicted at most because it changes while it is asked for (``CoveredPods.held_up_ns``).
-    ``granted``: its first request surely finds a disruption.
-    """
-
-    pod: Pod
-    earliest_ns: int
-    latest_ns: int | None
-    place: int | None
-    through_ns: tuple[int, int | None]
-    there: bool
-    goes: bool
-    replacement: bool
-    held_up_ns: int = 0
-    granted: bool = False
-
-
-class Contest(NamedTuple):
-    """``until_ns`` None: perhaps never, and without what the budgets in ``places`` cost, each by the most that all evictions of others do.
-
-    ``failing``: pods under several budgets; ``held``: those that no budget ever lets go. ``one_by_one``: more than one of its budgets may cost it time.
-    ``settles_ns``: so long after kubectl's latest begin with the node they are settled (``Progress.settled_ns``).
-    """
-
-    drain: NodeDrain
-    tasks: Sequence[Task]
-    failing: Sequence[Pod]
-    held: Sequence[Pod]
-    earliest_ns: int
-    until_ns: int | None
-    places: frozenset[int]
-    one_by_one: bool
-    reasons: frozenset[DrainEnd | None]
-    settles_ns: int = 0
 
 
 class Priced(NamedTuple):
@@ -112,6 +68,7 @@ class Contests:
         self, covered: CoveredPods, progress: Progress, firsts: FirstRequests | None = None
     ) -> None:
         self.requests = Requests(covered, progress)
+        self._timeouts = Timeouts(covered, progress, self.requests)
         self._covered = covered
         self._progress = progress
         self._firsts = firsts
@@ -212,7 +169,8 @@ class Contests:
             max(settled_ns - (by_ns or 0), 0),
         )
         if turn.options.timeout_ns:
-            return self._in_time(found, turn, max(settled_ns - begun_ns, 0))
+            prices_ns = self._dearest_ns([found._replace(settles_ns=0)])
+            return self._timeouts.limited(found, turn, max(settled_ns - begun_ns, 0), prices_ns)
         return found._replace(until_ns=None, reasons=FOR_EVER) if held else found
 
     def _is_held(self, pod: Pod, turn: PlannedTurn) -> bool:
@@ -223,106 +181,14 @@ class Contests:
         one_way = one_way and not self.requests.may_be_refused_unseen(pod, turn)
         return one_way and self._progress.is_closed(places[0])
 
-    def _in_time(self, found: Contest, turn: PlannedTurn, settled_ns: int) -> Contest:
-        """With ``--timeout``: kubectl gives up at a try, or waits no longer. ``settled_ns``: after its begin budgets are settled."""
-        timeout_ns = turn.options.timeout_ns
-        until_ns = found.until_ns
-        prices_ns = settled_ns + self._dearest_ns([found._replace(settles_ns=0)])
-        in_time = until_ns is not None and until_ns + prices_ns < timeout_ns
-        if in_time and not found.held:
-            return found
-        if turn.options.disable_eviction and turn.strangers:
-            # How many it deletes before it begins to wait is not known.
-            return found._replace(reasons=found.reasons | {DrainEnd.TIMEOUT})
-        tasks = [
-            one
-            if in_time or self._is_at_once(one, found, turn)
-            else _asked_until(one, self._asked_until_ns(one.pod, turn))
-            for one in found.tasks
-        ]
-        reasons = found.reasons - {None}
-        if reasons != {DrainEnd.ERROR} or found.one_by_one:
-            # Who fails the node may not be asked in time.
-            reasons |= {DrainEnd.TIMEOUT}
-        # Nor does it wait for a budget that opens, or a pod that goes, only after that.
-        earliest_ns = min(found.earliest_ns, timeout_ns)
-        if found.held:
-            reasons -= {DrainEnd.DRAINED}
-            given_up = [self._given_up(pod, found, turn)[0] for pod in found.held]
-            earliest_ns = max(earliest_ns, *given_up)
-        return found._replace(
-            tasks=tasks,
-            earliest_ns=earliest_ns,
-            until_ns=self._over_by_ns(found, tasks, turn),
-            places=found.places if in_time else frozenset(),
-            settles_ns=found.settles_ns if in_time else 0,
-            reasons=reasons,
-        )
-
-    def _over_by_ns(self, found: Contest, tasks: Sequence[Task], turn: PlannedTurn) -> int:
-        """By when kubectl is through with a node, whatever it waits for then."""
-        timeout_ns = turn.options.timeout_ns
-        if turn.options.disable_eviction:
-            # It deletes all pods, and only then begins to wait.
-            begun_ns = (1 + len(tasks)) * takes(Latency.NEXT_DELETE)[1]
-            return begun_ns + timeout_ns + takes(Latency.FIRST_POLL)[1]
-        asked_for = [one for one in tasks if not self._is_at_once(one, found, turn)]
-        ends = [
-            self._asked_until_ns(one.pod, turn) + one.held_up_ns + RETRY[1] + REFUSED[1]
-            for one in asked_for
-        ]
-        ends += [self._given_up(pod, found, turn)[1] for pod in found.held]
-        if found.one_by_one or turn.strangers:
-            ends.append(timeout_ns + _HELD_UP_NS + GRANTED[1] + RETRY[1] + REFUSED[1])
-        # A wait for the end of a pod is over on time, unless it has just begun.
-        begun = [one.latest_ns or 0 for one in tasks if one not in asked_for]
-        ends.append(max([timeout_ns, *begun]) + takes(Latency.FIRST_POLL)[1])
-        return max(ends)
-
-    def _asked_until_ns(self, pod: Pod, turn: PlannedTurn) -> int:
-        """By when a pod is evicted that is asked for in time, but for its own changes."""
-        places = self.requests.asked_of(pod, turn)
-        retries_ns = max(map(self._covered.client_retries_ns, places), default=0)
-        return turn.options.timeout_ns + self._conflicts_ns(pod, turn) + GRANTED[1] + retries_ns
-
-    def _conflicts_ns(self, pod: Pod, turn: PlannedTurn) -> int:
-        """How long a request for the pod can be held up by writes of its budget."""
-        places = self.requests.asked_of(pod, turn)
-        known = self._progress.is_known and not self.requests.may_be_refused_unseen(pod, turn)
-        if not known or len(places) != 1:
-            return _HELD_UP_NS
-        return min(self._progress.conflicts(places[0]) * CONFLICT[1], _HELD_UP_NS)
-
-    def _given_up(self, pod: Pod, found: Contest, turn: PlannedTurn) -> Range:
-        """From when to when kubectl gives up a pod that its budget never lets go: at its first try after the time is up."""
-        timeout_ns = turn.options.timeout_ns
-        [place] = self.requests.asked_of(pod, turn)
-        known = self._progress.is_known and not self._covered.client_retries_ns(place)
-        if not known or found.one_by_one:
-            late_ns = self._asked_until_ns(pod, turn) + RETRY[1] + REFUSED[1]
-            return timeout_ns, late_ns
-        nothing = Allowance(0, (), None, 0, self._progress.conflicts(place), counts_pods=False)
-        return gives_up(nothing, (), timeout_ns)
-
-    def _is_at_once(self, task: Task, found: Contest, turn: PlannedTurn) -> bool:
-        """Whether it is evicted before any timeout counts."""
-        if turn.options.disable_eviction:
-            return True
-        if self.requests.may_be_refused_unseen(task.pod, turn):
-            return False
-        asked = (
-            self.requests.asked_of(task.pod, turn)
-            if task.replacement
-            else self.requests.counts(task.pod, turn)
-        )
-        asked = asked and not task.granted
-        return not asked and not found.one_by_one and turn.options.timeout_ns >= TIMEOUT_MIN_NS
-
     def _wait(self, place: int, drain: NodeDrain, begun_ns: int, by_ns: int | None) -> _Wait:
         asking, enough = self._progress.asking(place), self._progress.enough(place, drain, drain)
         assert asking is not None, "only budgets that open again are asked so"
         if enough is None:
-            return _Wait(asking.each_ns, self._progress.settled_ns(place), 0)
+            settled_ns = self._progress.settled_ns(place)
+            # Whoever is refused before that asks again so much later at most.
+            again_ns = TRY_NS if settled_ns > begun_ns else 0
+            return _Wait(asking.each_ns + again_ns, settled_ns, 0)
         again_ns = TRY_NS if enough.again else 0
         # Every try is at least so long after the one before it.
         tries = max(-(-(enough.since_ns - begun_ns - ARRIVAL[0]) // RETRY[0]), 0)
@@ -459,10 +325,6 @@ def _kept(task: Task, wait: _Wait) -> Task:
         latest_ns=None if task.latest_ns is None else task.latest_ns + wait.each_ns,
         through_ns=(first_ns, None if last_ns is None else last_ns + wait.again_ns),
     )
-
-
-def _asked_until(task: Task, asked_ns: int) -> Task:
-    return task._replace(latest_ns=asked_ns + task.held_up_ns, place=None, goes=False)
 
 
 def _left(leaving: Leaving, begun_ns: int) -> tuple[int, int | None]:

@@ -238,7 +238,7 @@ class Progress:
         known = [one for one in recoveries if one is not None]
         if len(known) < len(recoveries):
             return None
-        return Asking(max(known, default=0) + TRY_NS, refuses=True)
+        return Asking(_round_ns(max(known, default=0)), refuses=True)
 
     def _requests_about(self, place: int) -> list[Request]:
         """Whoever may be evicted and keep the budget closed by that."""
@@ -278,6 +278,10 @@ class Progress:
         asking = self.asking(place)
         assert asking is not None, "only budgets that open again have a price"
         conflicts = self.conflicts(place, requests) + self._ends_meanwhile(place, first)
+        names = [one.name for one in requests if not one.kept]
+        if names and len(set(names)) == len(names):
+            # Nobody waits for what the last of the process's own evictions writes.
+            conflicts -= self.writes(place)
         once_ns = conflicts * CONFLICT[1]
         once_ns += self._covered.client_retries_ns(place)
         if not asking.refuses or self.enough(place, drain, first) is not None:
@@ -442,6 +446,18 @@ class Progress:
         covered = facts.of_budget(place)
         settled = facts.synced(place, covered) == facts.world.budgets[place]
         return max(ready_ns, default=0) + (0 if settled else CAUGHT_UP_NS)
+
+
+def _round_ns(closed_ns: int) -> int:
+    """How long a pod waits at most because of one round of evictions, which keeps its budget closed for so long.
+
+    Of tries that are refused take the first, the first of those that come ``closed_ns`` or more after it, and so on: what had been
+    evicted shortly before one of these was over at the next, so there are no more of them than rounds. From one of them to
+    the next, or to the try that is granted, it is ``closed_ns`` and the rest of a sleep at most; and no more tries than fit into
+    ``closed_ns``, each a sleep after the one before it.
+    """
+    tries = closed_ns // RETRY[0] + 1
+    return min(closed_ns + TRY_NS, tries * TRY_NS)
 
 
 def _forgotten_ns(requests: Iterable[Request]) -> int:
