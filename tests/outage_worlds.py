@@ -134,7 +134,8 @@ class OutageWorld:
             if node.name not in failing and not (silences and up):
                 continue
             nodes = (node.name,)
-            yield StopKubelet(at_ns=0, nodes=nodes, origin="test")
+            if up:
+                yield StopKubelet(at_ns=0, nodes=nodes, origin="test")
             if back is None:
                 continue
             late = rng.uniform(0, _HANGS_LONG) + rng.uniform(0, _KUBELET_RETRIES)

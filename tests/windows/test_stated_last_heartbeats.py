@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from builders import make_event, make_lease, make_scenario, make_snapshot, ns
+import pytest
+from msgspec.structs import replace
+
+from builders import (
+    default_tolerations,
+    make_event,
+    make_lease,
+    make_node,
+    make_pod,
+    make_scenario,
+    make_snapshot,
+    ns,
+)
 from kubectl_evictplan.cluster.timeline import KubeletSilent, NodeBecameUnknown, NodePassedOver
 from kubectl_evictplan.controllers.flags import ControllerConfiguration, resolve_configuration
 from kubectl_evictplan.engine.timing import Timing
@@ -102,3 +114,23 @@ def test_bounds_hold_a_lease_older_than_the_return_which_counts_once_more_a_tick
     ]
     assert bounds is not None and len(seen) == 5
     assert bounds[0] <= min(seen) and max(seen) <= bounds[1]
+
+
+@pytest.mark.parametrize("status", [None, "Unknown"])
+def test_who_was_never_heard_is_not_heard_before_it_falls_silent(status: str | None) -> None:
+    """Nobody invents a heartbeat for a node without a Lease that is down already."""
+    pods = [make_pod("web", "n0"), make_pod("tolerates", "n0", tolerations=default_tolerations(5))]
+    snapshot = make_snapshot([make_node("n0", ready=status), "n1", "n2"], pods)
+    leases = {name: lease for name, lease in snapshot.leases.items() if name != "n0"}
+    snapshot = replace(snapshot, leases=leases)
+    settings = ControllerSettings(kubernetes_version="1.29.6")
+    configuration = resolve_configuration(settings, snapshot.control_plane)
+    told = [
+        [
+            (row.key, row.certainty, row.windows)
+            for row in predict(snapshot, make_scenario(events), configuration).evictions
+        ]
+        for events in ([], [make_event(0, "kubelet-stop", ["n0", "n1"])])
+    ]
+    assert told[0] == [row for row in told[1] if row[0] in {each[0] for each in told[0]}]
+    assert [certainty for _, certainty, _ in told[0]] == ["certain", "certain"]

@@ -11,8 +11,14 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from kubectl_evictplan.cluster.kubelets import is_silent_at, observed_at_ns, renew_period_ns
-from kubectl_evictplan.kube.objects import ClusterSnapshot, Lease
+from kubectl_evictplan.cluster.kubelets import (
+    is_silent_at,
+    is_up_at_start,
+    is_up_when_created,
+    observed_at_ns,
+    renew_period_ns,
+)
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Lease, Node
 from kubectl_evictplan.scenarios.actions.processes import StopKubelet
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.windows.alike_nodes import AlikeNodes
@@ -131,18 +137,43 @@ def _filled_in(scenario: Scenario, windows: HeartbeatWindows, chosen: Iterable[i
             continue
         for name, _ in windows[index]:
             events.append(replace(event, nodes=(name,), last_heartbeat_ns=next(last_ns)))
+        heard = {name for name, _ in windows[index]}
+        rest = tuple(name for name in event.nodes if name not in heard)
+        if rest:
+            events.append(event.restricted_to(rest, ()))
     return replace(scenario, events=tuple(events))
 
 
 def heartbeat_windows(snapshot: ClusterSnapshot, scenario: Scenario) -> HeartbeatWindows:
-    """Windows of every unknown last heartbeat."""
+    """Windows of every unknown last heartbeat; of kubelets that nobody has heard there is none."""
+    nodes = {node.name: node for node in snapshot.nodes}
     return {
         index: [
-            (name, last_heartbeat_spans(snapshot, scenario, index, name)) for name in event.nodes
+            (name, last_heartbeat_spans(snapshot, scenario, index, name))
+            for name in event.nodes
+            if _is_heard(snapshot, scenario, index, name, nodes.get(name))
         ]
         for index, event in enumerate(scenario.events)
         if isinstance(event, StopKubelet) and event.last_heartbeat_ns is None
     }
+
+
+def _is_heard(
+    snapshot: ClusterSnapshot, scenario: Scenario, index: int, name: str, node: Node | None
+) -> bool:
+    """Whether the kubelet that stops with the event at ``index`` was heard before: its Lease, its status or an event says so."""
+    lease = snapshot.leases.get(name)
+    if lease is not None and lease.renew_time_ns is not None:
+        return True
+    if node is not None and is_up_at_start(
+        node, lease, observed_at_ns(snapshot, scenario.start_ns)
+    ):
+        return True
+    return any(
+        (event.kubelets_up and name in event.nodes)
+        or (event.node is not None and event.node.name == name and is_up_when_created(event.node))
+        for event in scenario.events[:index]
+    )
 
 
 def last_heartbeat_window(
