@@ -25,7 +25,7 @@ _FAILING = (DrainEnd.ERROR, DrainEnd.REFUSED)
 class SureDrains:
     """``evicted`` surely are; ``ends`` are nodes with which kubectl is through some day, and how.
 
-    With ``perhaps_never`` nothing says that it ever is. ``exit_codes`` are those of processes that surely exit in one way.
+    With ``perhaps_never`` nothing says that it ever is (of nodes of which it is proven otherwise this is not to be asked). ``exit_codes`` are those of processes that surely exit in one way.
     """
 
     def __init__(
@@ -41,9 +41,12 @@ class SureDrains:
         self._covered = covered
         self._progress = progress
         # Nothing else happens to any node or pod, ever.
-        if plan.calm_ns >= HORIZON_DEFAULT_MAX_NS:
-            for process, turns in enumerate(plan.processes):
+        calm = plan.calm_ns >= HORIZON_DEFAULT_MAX_NS
+        for process, turns in enumerate(plan.processes):
+            if calm:
                 self._follow(process, turns)
+            elif not plan.only_delayed:
+                self._doubt(turns)
 
     def _follow(self, process: int, turns: Sequence[PlannedTurn]) -> None:
         told = True
@@ -62,6 +65,20 @@ class SureDrains:
         if told:
             failed = any(self.ends[turn.drain] in _FAILING for turn in turns)
             self.exit_codes[process] = int(failed)
+
+    def _doubt(self, turns: Sequence[PlannedTurn]) -> None:
+        """Where somebody else takes pods away, a budget that is asked may never open again: they are missing, or land where kubectl comes."""
+        first = next(
+            (turn.drain.place for turn in turns if self._may_ask_for_ever(turn)), len(turns)
+        )
+        self.perhaps_never.update(turn.drain for turn in turns[first:])
+
+    def _may_ask_for_ever(self, turn: PlannedTurn) -> bool:
+        if turn.options.timeout_ns or turn.options.disable_eviction:
+            return False
+        pods = (*turn.pods, *turn.guests, *(one.pod for one in turn.leaving))
+        asked = any(self._covered.asked_about(pod) for pod in pods)
+        return asked or any(one.budgets for one in turn.strangers)
 
     def _end(self, turn: PlannedTurn) -> DrainEnd | None:
         """How kubectl gets through with a node to which it comes; None: perhaps not, or in several ways."""

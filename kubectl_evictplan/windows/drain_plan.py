@@ -143,6 +143,11 @@ class DrainPlan:
         # Until then nothing happens in the cluster but drains and what follows from them.
         events = (one for one in scenario.events if not one.unschedulable)
         self.calm_ns = _first_ns(events) if world.steady else 0
+        # Besides kubectl nobody takes pods away, or keeps them from being Ready: at most kube-controller-manager is away meanwhile.
+        self.only_delayed = world.steady and not orphans(world.snapshot, world.snapshot.pods)
+        self.only_delayed &= all(
+            event.unschedulable or event.manager_up is not None for event in scenario.events
+        )
         self._met: dict[int, tuple[Stranger, ...]] = {}
         # By (pod, uid): before which offset nobody deletes it.
         self._earliest_ns: Mapping[tuple[str, str], int] = {}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from drain_worlds import App, drain, drained_cluster, drains, proven
+from drain_worlds import READY, App, DrainedWorld, drain, drained_cluster, drains, proven
 from msgspec.structs import replace
 
-from builders import ns
+from builders import make_event, ns
 from kubectl_evictplan.cluster.rooms import Room, Rooms
 from kubectl_evictplan.cluster.timeline import EVICTION_API, DrainEnd
+from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.windows.drain_before import earlier_processes, over_by, with_any_room
 from kubectl_evictplan.windows.drain_bounds import DrainBounds
 from kubectl_evictplan.windows.drain_instants import Within
@@ -159,3 +160,17 @@ def test_who_has_refused_a_node_before_another_process_begins_is_as_if_it_never_
     # The other way round it may find nothing that it would refuse the node for.
     assert 1 not in proven(snapshot, forced.moved_to(ns(1)), refused.moved_to(ns(1.2))).exit_codes
     assert 0 not in proven(snapshot, refused, forced.moved_to(ns(1.2))).exit_codes
+
+
+@pytest.mark.parametrize(
+    ("app", "ends"), [(App("web", ["a1", "b1", "b2"], least=2), False), (App("web", ["a1"]), True)]
+)
+def test_who_asks_a_budget_may_ask_for_ever_where_somebody_else_takes_its_pods_away(
+    app: App, ends: bool
+) -> None:
+    # Who is evicted from b1 may be made anew on a1, or be Ready nowhere.
+    events = make_event(0, "taint", "b1", taint="x:NoExecute"), drain("a1", at=60)
+    world = DrainedWorld(drained_cluster(app), drains(*events))
+    [report] = predict(*world, assume_ready=READY).drains
+    assert report.end_earliest_seconds is not None
+    assert (report.end_latest_seconds is not None) is ends
