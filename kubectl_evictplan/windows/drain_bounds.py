@@ -243,7 +243,8 @@ class DrainBounds:
             priced = self._contests.priced(before, contest, late_ns)
             if not turn.surely_found or not self._is_calm(priced.end_ns):
                 for rest in turns[place:]:
-                    self._rivals.lose(rest.pods, rest.controller, low_ns)
+                    pods = self.plan.perhaps_evicted(rest)
+                    self._rivals.lose(pods, rest.controller, low_ns)
                 return
             self._note_contest(turn, low_ns, contest, priced)
             codes = _codes(codes, contest.reasons)

@@ -296,6 +296,13 @@ class DrainPlan:
             self._met[process] = tuple(self._not_left_alone(self._world.strangers, options))
         return self._let_in(name, self._met[process])
 
+    def perhaps_evicted(self, turn: PlannedTurn) -> tuple[Pod, ...]:
+        """Whom kubectl evicts of those that surely are there, also if another process takes away why it refuses the node."""
+        if not turn.refused:
+            return turn.pods
+        pods = self._pods.get(turn.drain.node, ())
+        return self._found((p for p in pods if p.deletion_timestamp_ns is None), turn.options)[1]
+
     def unplayed(self, turn: PlannedTurn) -> tuple[Stranger, ...]:
         """What owners that others stand for may make on the node, as ``PlannedTurn.strangers``."""
         found = self._not_left_alone(self._world.unplayed, turn.options)
