@@ -14,6 +14,7 @@ from random import Random
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from scheduling_worlds import NAMESPACES, nodes, pod
 
 from kubectl_evictplan.kube.objects import ClusterSnapshot, OwnerReference, Pod
@@ -66,9 +67,9 @@ def test_a_check_of_all_gives_the_answers_of_checks_one_by_one(seed: int, tmp_pa
     assert len(found) == len(wanted)
     for fit in found:
         (one,) = fit.pods
-        (anew,) = fits(around._replace(running=running), [one])
+        (anew,) = fits(replace(around, running=running), [one])
         # What was taken by others is known only to the check of all.
-        assert fit._replace(room_taken=False) == anew
+        assert replace(fit, room_taken=False) == anew
         if anew.placed:
             running = [*running, msgspec.structs.replace(one, node_name=anew.nodes[0])]
 

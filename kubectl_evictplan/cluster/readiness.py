@@ -8,9 +8,9 @@ not counted. Times in the API are whole seconds: each may be a second off.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from kubectl_evictplan.engine.drain_timing import READY_DEFAULT_NS, ReadyRange
 from kubectl_evictplan.kube.durations import SECOND_NS
@@ -32,7 +32,7 @@ class LearntReady(msgspec.Struct, frozen=True):
     samples: int
 
 
-class ReadyTimes(NamedTuple):
+class ReadyTimes(msgspec.Struct, frozen=True):
     """How long after it is bound a replacement is Ready; ``latest_ns`` None: perhaps never.
 
     ``by_owner``: what its owner's own pods tell instead.
@@ -52,8 +52,8 @@ class ReadyTimes(NamedTuple):
     def of(self, pods: Iterable[Pod]) -> ReadyTimes:
         """The same with nothing but what these pods and their replacements ask for."""
         owners = {owner_of(pod) for pod in pods} if self.by_owner else set()
-        return self._replace(
-            by_owner={owner: one for owner, one in self.by_owner.items() if owner in owners}
+        return replace(
+            self, by_owner={owner: one for owner, one in self.by_owner.items() if owner in owners}
         )
 
     def range_of(self, pod: Pod) -> ReadyRange:

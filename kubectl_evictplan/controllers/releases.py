@@ -7,7 +7,7 @@ that has it. Nothing else in the program compares release numbers.
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -91,12 +91,12 @@ class ReleaseProfile(msgspec.Struct, frozen=True):
     proxies_to_ending_pods: bool = False
 
 
-class _Change(NamedTuple):
+class _Change(msgspec.Struct, frozen=True):
     knob: str
     value: Any
     minor: int
     # Patch release from which an older minor has the change as well: {minor: patch}.
-    backports: dict[int, int] = {}  # noqa: RUF012 - read only, in a table
+    backports: dict[int, int] = {}
 
 
 _CHANGES: tuple[_Change, ...] = (

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+
+import msgspec
 
 from kubectl_evictplan.impact.fates import Fate, OwnerKey
 from kubectl_evictplan.impact.more_replicas import Scaling
@@ -12,7 +13,7 @@ from kubectl_evictplan.prediction.impact_document import Impact, WorkloadImpact
 from kubectl_evictplan.prediction.records import CERTAIN, POSSIBLE
 
 
-class Facts(NamedTuple):
+class Facts(msgspec.Struct, frozen=True):
     """What findings are made of."""
 
     world: World
@@ -26,7 +27,7 @@ class Facts(NamedTuple):
 Words = str | Callable[[], str]
 
 
-class Item(NamedTuple):
+class Item(msgspec.Struct, frozen=True):
     """One object of a finding: the worst is told in words, with its remedy ("": the kind's)."""
 
     object: str

@@ -6,9 +6,9 @@ Upstream: ``syncJob`` (pkg/controller/job): with a finished condition ``deleteAc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from kubectl_evictplan.engine.drain_timing import Latency, range_ns
 from kubectl_evictplan.impact.fates import (
@@ -41,7 +41,7 @@ JOB = "Job"
 _SYNC_MAX_NS = range_ns(Latency.REMOVE_FINALIZER)[1]
 
 
-class JobEnd(NamedTuple):
+class JobEnd(msgspec.Struct, frozen=True):
     """When a Job fails; not ``certain``: perhaps it goes on."""
 
     when: Between
@@ -124,7 +124,7 @@ def _by_limits(job: Workload, lost: Sequence[Lost]) -> Iterator[JobEnd | None]:
         end = _nth(failures, max(limit - (job.failed or 0) + 1, 1))
         # Of a Job of which it is not known only the first failure of all is sure to be too many.
         unknown = job.failed is None and limit > 0
-        yield end._replace(certain=False) if end is not None and unknown else end
+        yield replace(end, certain=False) if end is not None and unknown else end
     if by_index is not None and job.max_failed_indexes is not None:
         failures = [
             _failure(job, one, known=bool(action))

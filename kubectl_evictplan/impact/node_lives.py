@@ -7,9 +7,9 @@ be seen in the API before Ready becomes Unknown.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns
 from kubectl_evictplan.engine.timing import INFORMERS_FILLED_MAX_NS
@@ -28,7 +28,7 @@ REACTION_MAX_NS = SECOND_NS // 2
 STATUS_SYNC_NS = 10 * SECOND_NS
 
 
-class Silence(NamedTuple):
+class Silence(msgspec.Struct, frozen=True):
     """A kubelet is not heard: since between its last heartbeat and the stop, until it is back.
 
     ``answers``: only because its API server is away, so that its pods answer as before.
@@ -204,7 +204,7 @@ def _silences(
             series = found.setdefault(name, [])
             silent = bool(series) and series[-1].until.never
             if event.kubelets_up and silent:
-                series[-1] = series[-1]._replace(until=Between(event.at_ns, event.latest_ns))
+                series[-1] = replace(series[-1], until=Between(event.at_ns, event.latest_ns))
             elif not event.kubelets_up and not silent:
                 last_ns = event.last_heartbeat_ns if isinstance(event, StopKubelet) else None
                 since_ns = event.at_ns if last_ns is None else last_ns
@@ -213,7 +213,7 @@ def _silences(
     return found
 
 
-class Frozen(NamedTuple):
+class Frozen(msgspec.Struct, frozen=True):
     """No kube-controller-manager acts from ``since_ns`` until it is back."""
 
     since_ns: int
@@ -229,7 +229,7 @@ def frozen_stretches(scenario: Scenario) -> tuple[Frozen, ...]:
             found.append(Frozen(event.at_ns, NEVER))
         elif event.manager_up and open_:
             until = Between(event.at_ns, event.latest_ns).later(0, INFORMERS_FILLED_MAX_NS)
-            found[-1] = found[-1]._replace(until=until)
+            found[-1] = replace(found[-1], until=until)
     return tuple(found)
 
 

@@ -42,7 +42,7 @@ class TimedPhase(msgspec.Struct, frozen=True):
     opens: bool
 
 
-class Refusal(NamedTuple):
+class Refusal(msgspec.Struct, frozen=True):
     """When something that keeps pods off is possibly, and when it is surely there."""
 
     possible: tuple[Stretch, ...]
@@ -254,7 +254,7 @@ def _of_node(
     heard = _refusal(silences, False)
     if created_ns is not None:
         # Whether its kubelet comes up nobody says.
-        heard = heard._replace(possible=(_ALWAYS,))
+        heard = replace(heard, possible=(_ALWAYS,))
     return _Times(
         taints,
         _refusal(cordons, node.unschedulable),

@@ -284,7 +284,7 @@ def _surroundings(
         if "Namespace" in snapshot.kinds_seen and "Namespace" not in snapshot.denied
         else None,
         snapshot.pods_of_all_namespaces,
-        [one.phase._replace(stuck_stay=one.until_ns <= stay_ns) for one in phases],
+        [replace(one.phase, stuck_stay=one.until_ns <= stay_ns) for one in phases],
         [*evicted, *ending],
         _keys(change, distinct, [one for one in distinct if not one.certain]),
         [pod for pod in snapshot.pods if not pod.node_name and not pod.finished],

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from kubectl_evictplan.impact.fates import NOBODY, Fate, Moving, SharedFate, is_counted
 from kubectl_evictplan.impact.node_lives import NodeLife
@@ -93,7 +94,7 @@ def _summed(
     found: dict[tuple[frozenset[str] | None, object], tuple[Push, int]] = {}
     for push in pushes:
         key = push.scarce, push.scarce and push.needs.requests
-        single, number = found.get(key) or (push._replace(pods=1), 0)
+        single, number = found.get(key) or (replace(push, pods=1), 0)
         found[key] = single, number + push.pods
     return found
 

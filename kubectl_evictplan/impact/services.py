@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from kubectl_evictplan.impact import telling
 from kubectl_evictplan.impact.availability import Availability
@@ -77,7 +77,7 @@ _BY_OTHERS = Listing(
 )
 
 
-class _Behind(NamedTuple):
+class _Behind(msgspec.Struct, frozen=True):
     """The pods behind a service: how many are ready at the start, and those that move."""
 
     namespace: str
@@ -268,7 +268,7 @@ def _listed(world: World, behind: _Behind, service: Service | None) -> _Behind:
         )
         if lost:
             listing = msgspec.structs.replace(listing, runtime_labels=lost)
-    return behind._replace(listing=listing)
+    return replace(behind, listing=listing)
 
 
 def _some(behind: _Behind) -> Iterator[_Behind]:

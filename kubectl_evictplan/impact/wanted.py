@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from kubectl_evictplan.controllers.replication import STATEFUL_SET
 from kubectl_evictplan.impact.deletions import Deletion
@@ -12,7 +14,7 @@ from kubectl_evictplan.impact.successors import AT_DELETION
 from kubectl_evictplan.kube.objects import Pod, Workload
 
 
-class NotWanted(NamedTuple):
+class NotWanted(msgspec.Struct, frozen=True):
     """Keys of pods that surely have no successor, and of those that perhaps have none."""
 
     surely: set[str]
@@ -40,7 +42,7 @@ def not_wanted(
             surely, perhaps = _too_many(workload, by_owner.get(owner, ()), deletions)
             found.surely.update(surely)
             found.perhaps.update(perhaps)
-    return found._replace(perhaps=found.perhaps - found.surely)
+    return replace(found, perhaps=found.perhaps - found.surely)
 
 
 def _replaced_before(kind: str, pod: Pod, workload: Workload | None) -> bool:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from kubectl_evictplan.kube.objects import Pod, PodDisruptionBudget, PodWebhook
 from kubectl_evictplan.kube.selectors import meets
@@ -81,7 +82,7 @@ def may_refuse_creation(webhooks: Iterable[PodWebhook], pod: Pod) -> bool:
     return any(one.of_creation and _may_ask(one, pod, pod.labels) for one in webhooks)
 
 
-class RefusablePods(NamedTuple):
+class RefusablePods(msgspec.Struct, frozen=True):
     """Keys of the pods that some webhook may keep: from whoever deletes them, and from the Eviction API."""
 
     deleted: frozenset[str]

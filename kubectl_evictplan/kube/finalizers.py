@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import NamedTuple
+
+import msgspec
 
 from kubectl_evictplan.kube.objects import Pod, Workload
 
@@ -44,7 +45,7 @@ def lasting_finalizers(
     return pod.finalizers
 
 
-class Finalizers(NamedTuple):
+class Finalizers(msgspec.Struct, frozen=True):
     """Who takes finalizers from deleted pods in one cluster; without arguments nobody. ``job_controller``: it always runs."""
 
     job_controller: bool = False

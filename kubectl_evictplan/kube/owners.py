@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
-from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS
@@ -37,7 +37,7 @@ class MakesNone(Enum):
     ENDED = "ended"
 
 
-class ClosedOwners(NamedTuple):
+class ClosedOwners(msgspec.Struct, frozen=True):
     """``deleted``, ``ended`` (Jobs): (namespace, kind, name); ``namespaces``: those that are Terminating."""
 
     deleted: frozenset[tuple[str, str, str]]

@@ -65,7 +65,7 @@ class Stories(msgspec.Struct, frozen=True):
     of_row: Sequence[int]
 
 
-class Table(NamedTuple):
+class Table(msgspec.Struct, frozen=True):
     """Rows of names and figures; ``notes`` tell once what all rows share."""
 
     columns: tuple[Column, ...]

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from operator import itemgetter
 
+from msgspec.structs import replace
+
 from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE
 from kubectl_evictplan.prediction.document import CERTAIN, Eviction, Prediction, TaintReference
 from kubectl_evictplan.prediction.grouped_evictions import EvictionGroup, Evictions, PodNames
@@ -85,7 +87,8 @@ def pod_table(evictions: Evictions, *, all_columns: bool = False) -> Table:
 
 def _with_columns(shown: Sequence[int], table: Table) -> Table:
     chosen = itemgetter(*shown)
-    return table._replace(
+    return replace(
+        table,
         columns=tuple(table.columns[at] for at in shown),
         rows=list(map(chosen, table.rows))
         if len(shown) > 1

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from msgspec.structs import replace
+
 from kubectl_evictplan.plans.ledger import has_left
 from kubectl_evictplan.plans.ledger_document import (
     DID_NOT_HAPPEN,
@@ -99,7 +101,8 @@ def _without_empty(table: Table) -> Table:
         for at in range(len(table.columns))
         if any(_text(row[at]) not in ("", words.UNKNOWN) for row in table.rows)
     ]
-    return table._replace(
+    return replace(
+        table,
         columns=tuple(table.columns[at] for at in shown),
         rows=[tuple(row[at] for at in shown) for row in table.rows],
     )

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import tzinfo
 
+from msgspec.structs import replace
+
 from kubectl_evictplan.gates.document import GateResult
 from kubectl_evictplan.gates.figures import FIGURES, Facts, told
 from kubectl_evictplan.prediction.document import Prediction
@@ -131,11 +133,11 @@ def _tables(prediction: Prediction, by: str, *, whole: bool) -> Iterator[Block]:
         every_pod = whole or by == "pod" or len(prediction.evictions) <= PODS_MAX
         if by != "pod":
             table = group_table(prediction, by, explained=not every_pod)
-            yield table._replace(title=f"Evictions by {by}")
+            yield replace(table, title=f"Evictions by {by}")
         if every_pod:
-            pods = pod_table(prediction.evictions)._replace(title="Evicted pods")
+            pods = replace(pod_table(prediction.evictions), title="Evicted pods")
             told = stories(prediction.evictions) if whole else None
-            yield pods._replace(stories=told)
+            yield replace(pods, stories=told)
     yield from details(prediction)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.timeline import SCENARIO
@@ -69,7 +69,7 @@ _AFTER_OUTAGES = {
 }
 
 
-class _Change(NamedTuple):
+class _Change(msgspec.Struct, frozen=True):
     """Something that happens to a node or a zone: what one does, and what several do."""
 
     kind: str

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from enum import Enum
-from typing import NamedTuple
+
+import msgspec
 
 from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
 from kubectl_evictplan.kube.objects import NAMESPACE_SYSTEM, ClusterSnapshot, Node, Pod
@@ -63,7 +64,7 @@ class Fallen(Enum):
     CONTROL_PLANE = "control-plane"
 
 
-class ControlPlaneNodes(NamedTuple):
+class ControlPlaneNodes(msgspec.Struct, frozen=True):
     """Where the control plane runs: nodes, once for each process that is not known to be down.
 
     ``etcd_members`` counts those that are down as well. ``leader`` is the node of the leader of kube-controller-manager,

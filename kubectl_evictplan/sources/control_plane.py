@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -63,7 +63,7 @@ class Instance(msgspec.Struct, frozen=True):
     seen_in: ObjectReference
 
 
-class Finding(NamedTuple):
+class Finding(msgspec.Struct, frozen=True):
     """Something odd, as a warning tells it."""
 
     code: str

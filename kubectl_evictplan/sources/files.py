@@ -12,9 +12,10 @@ from contextlib import nullcontext
 from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
+from msgspec.structs import replace
 
 from kubectl_evictplan.errors import InputError, Problem
 from kubectl_evictplan.garbage import collector_paused
@@ -39,7 +40,7 @@ _NO_NODES = "no nodes: nothing to simulate"
 Progress = Callable[[str, int, int], None]
 
 
-class _Input(NamedTuple):
+class _Input(msgspec.Struct, frozen=True):
     """A file to read; ``is_captured``: a tool wrote the folder in which it lies."""
 
     name: str
@@ -193,7 +194,7 @@ def _expand(filenames: Sequence[str], assembly: Assembly, *, recursive: bool) ->
             identity = path if path == reading.STDIN else reading.identity(path)
             if identity not in seen:
                 seen.add(identity)
-                yield file._replace(is_named=path in filenames)
+                yield replace(file, is_named=path in filenames)
             elif path == reading.STDIN:
                 diagnostics.add(Problem("standard input is given twice", location=path))
             else:
@@ -303,7 +304,7 @@ def _read_archive(
         if member.name:
             documents.keep_snapshot = False
             assembly.captures.add(file.name)
-            file = file._replace(is_captured=True)
+            file = replace(file, is_captured=True)
             names.append(member.name)
         name = str(Path(file.name, member.name))
         try:

@@ -6,7 +6,7 @@ look at the marks. Apart from the reader, because whoever reads JSON needs no YA
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -23,7 +23,7 @@ class Place(msgspec.Struct, frozen=True, order=True):
         return f"{self.line}:{self.column}"
 
 
-class Mark(NamedTuple):
+class Mark(msgspec.Struct, frozen=True):
     """Where a value and its key stand (an item has no key), as the parser tells it."""
 
     value_start: Any

@@ -12,7 +12,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 import msgspec
 
@@ -39,7 +39,7 @@ class NoPieces(Exception):
     """It cannot be read in pieces."""
 
 
-class Piece(NamedTuple):
+class Piece(msgspec.Struct, frozen=True):
     """Items one after the other: where they stand in a file, or themselves."""
 
     start: int

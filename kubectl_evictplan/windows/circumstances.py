@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import Enum
-from typing import NamedTuple
 
 import msgspec
 
@@ -27,7 +26,7 @@ class MomentKind(Enum):
     TIMER = "timer"
 
 
-class Moment(NamedTuple):
+class Moment(msgspec.Struct, frozen=True):
     """An offset at which it matters whether a tick of the node monitor comes just before or after."""
 
     at_ns: int

@@ -50,7 +50,7 @@ def drain_rooms(snapshot: ClusterSnapshot, scenario: Scenario, profile: ReleaseP
     capacities = published(snapshot, asked=profile.storage_capacity)
     made, none = _by_owner(snapshot, replaced)
     made = list(_of_their_templates(snapshot, made))
-    found = fits(around._replace(storage_capacities=capacities), made)
+    found = fits(replace(around, storage_capacities=capacities), made)
     # Whoever waits for a place takes the room that is left, whatever else is not known.
     known = snapshot.pods_of_all_namespaces or bool(around.waiting)
     limits = _limits(found, settled, known)

@@ -218,7 +218,10 @@ def _explored_lines(
     of_lines = budget.part(2)
     for number in cut_short:
         replays.budget = of_lines.part(1)
-        runs[number] = run_piece(*runs[number][:3], configuration, without_token, replays)
+        run = runs[number]
+        runs[number] = run_piece(
+            run.piece, run.first, run.last, configuration, without_token, replays
+        )
     return runs
 
 
@@ -272,11 +275,11 @@ def _note_waits(result: Exploration, run: PieceRun) -> PieceRun:
         )
         missed = frozenset((TokenAtStart.name,) if changes else ())
         waits = {
-            name: [w._replace(certain=False, missed=w.missed | missed) for w in windows]
+            name: [replace(w, certain=False, missed=w.missed | missed) for w in windows]
             for name, windows in run.waits.items()
         }
         nobody = {zone: {*services, ()} for zone, services in run.services.items()}
-        run = run._replace(waits=waits, services=nobody)
+        run = replace(run, waits=waits, services=nobody)
     for zone, names in run.waiting.items():
         if names:
             result.waiting.setdefault(zone, set()).update(names)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
 
 import msgspec
 
@@ -37,7 +36,7 @@ from kubectl_evictplan.windows.spans import Span, disjoint_outcomes
 from kubectl_evictplan.windows.unknowns.services import Choice
 
 
-class Slot(NamedTuple):
+class Slot(msgspec.Struct, frozen=True):
     """One outcome of one piece: instants in it differ, but what happens does not."""
 
     piece: int

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import starmap
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.windows.budget import Budget
 from kubectl_evictplan.windows.line_replays import Replayed
@@ -77,14 +79,14 @@ def _with_late(
     """The replays in which these views are late; None where they cannot all waste a token."""
     late = frozenset(views)
     given = [
-        (line, rules._replace(stale_lister=bool(views), late_views=late if views else None))
+        (line, replace(rules, stale_lister=bool(views), late_views=late if views else None))
         for line, rules in replayed
     ]
     runs = list(starmap(replay, given))
     between = lags_between(given, [run.tokens.at_ns for run in runs])
     runs += starmap(replay, between.rules)
     waiting = [
-        (line, rules._replace(waits_for_views_ns=PASS_LAG_MAX_NS))
+        (line, replace(rules, waits_for_views_ns=PASS_LAG_MAX_NS))
         for (line, rules), run in zip(given, runs, strict=False)
         if not rules.lag_ns and not late <= run.late_views
     ]

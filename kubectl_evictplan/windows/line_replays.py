@@ -12,6 +12,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from kubectl_evictplan.windows.budget import Budget
 from kubectl_evictplan.windows.line_replay import LineReplay
@@ -96,10 +97,10 @@ class Replayed(msgspec.Struct, frozen=True):
 
 # Rules without one thing that may be there, and what a replay by them says of whether it would have mattered.
 _SIMPLER: tuple[tuple[Callable[[LineRules], LineRules], Callable[[Replayed], bool]], ...] = (
-    (lambda rules: rules._replace(spent_at_start=0.0), attrgetter("token_at_start_matters")),
-    (lambda rules: rules._replace(mid_tick_pass=False), attrgetter("pass_inside_matters")),
+    (lambda rules: replace(rules, spent_at_start=0.0), attrgetter("token_at_start_matters")),
+    (lambda rules: replace(rules, mid_tick_pass=False), attrgetter("pass_inside_matters")),
     (
-        lambda rules: rules._replace(stale_lister=False, late_views=None, waits_for_views_ns=0),
+        lambda rules: replace(rules, stale_lister=False, late_views=None, waits_for_views_ns=0),
         attrgetter("late_view_matters"),
     ),
 )

@@ -13,7 +13,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import starmap
-from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -29,7 +28,7 @@ from kubectl_evictplan.windows.zone_lines import Groups, LineRules, Order, ZoneL
 _PLANNED_NS = 10
 
 
-class WaitWindow(NamedTuple):
+class WaitWindow(msgspec.Struct, frozen=True):
     """One wait of a node: the spans of instants at which it can be tainted, in order.
 
     ``certain``: in every replay it is tainted during this wait. ``eligible_ns`` and ``useless_ns`` are the first
@@ -163,14 +162,14 @@ def _found_out(
         if any(_may_see_false(wait, group_names[0], late) for wait in merged):
             untried = missed | {StaleView.name}
         if untried:
-            merged = [wait._replace(missed=untried) for wait in merged]
+            merged = [replace(wait, missed=untried) for wait in merged]
         if merged:
             # One list for all of them.
             waits.update(dict.fromkeys(group_names, merged))
     return waits, services
 
 
-class _Together(NamedTuple):
+class _Together(msgspec.Struct, frozen=True):
     """Replays that differ in instants only, and how far apart one token can lie in them."""
 
     runs: list[Replayed]
@@ -234,7 +233,7 @@ def _views_may_interact(
     """
     if all(len(line.unknown_after_ready_ns) < 2 for line, _ in replayed):
         return False
-    in_time = [(line, rules._replace(stale_lister=False)) for line, rules in replayed]
+    in_time = [(line, replace(rules, stale_lister=False)) for line, rules in replayed]
     unseen = list(starmap(replay, in_time))
     at_some_lags |= lags_between(in_time, [run.tokens.at_ns for run in unseen]).views
     places = defaultdict[tuple[float, int], set[int]](set)
@@ -419,7 +418,7 @@ def _merged_rows(
     for ordinal in range(max(len(row) for row in rows)):
         windows = [row[ordinal] for row in rows if ordinal < len(row)]
         window = _merged(windows, gap_ns, horizon_ns)
-        yield window._replace(certain=window.certain and len(windows) == len(rows))
+        yield replace(window, certain=window.certain and len(windows) == len(rows))
 
 
 def _merged(
@@ -444,4 +443,4 @@ def as_one_wait(waits: list[WaitWindow], gap_ns: int, horizon_ns: int) -> WaitWi
     if len(waits) == 1:
         return waits[0]
     merged = _merged(waits, gap_ns, horizon_ns)
-    return merged._replace(certain=any(wait.certain for wait in waits))
+    return replace(merged, certain=any(wait.certain for wait in waits))

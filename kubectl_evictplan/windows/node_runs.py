@@ -11,8 +11,8 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.timeline import (
@@ -294,7 +294,7 @@ class NodeRunner:
 Waits = dict[str, list[WaitWindow]]
 
 
-class PieceRun(NamedTuple):
+class PieceRun(msgspec.Struct, frozen=True):
     """The node runs at the first and the last phase of a piece, and the waits of all nodes over it."""
 
     piece: Piece
@@ -376,7 +376,7 @@ def _missing(waits: Waits, view: LineRules) -> Waits:
     kinds = (StaleView, view.stale_lister), (PassInsideTick, view.mid_tick_pass)
     unseen = {kind.name for kind, differs in kinds if differs}
     shared = {
-        id(windows): [window._replace(missed=window.missed | unseen) for window in windows]
+        id(windows): [replace(window, missed=window.missed | unseen) for window in windows]
         for windows in waits.values()
     }
     return {name: shared[id(windows)] for name, windows in waits.items()}
@@ -440,7 +440,7 @@ def _waits_of(
 
 
 def _seen_as(rules: LineRules, view: LineRules) -> LineRules:
-    return rules._replace(mid_tick_pass=view.mid_tick_pass, stale_lister=view.stale_lister)
+    return replace(rules, mid_tick_pass=view.mid_tick_pass, stale_lister=view.stale_lister)
 
 
 def _rules(run: NodeRun, configuration: ControllerConfiguration) -> LineRules:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
+from msgspec.structs import replace
+
 from kubectl_evictplan.engine.event_queue import Course
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.circumstances import Moment
@@ -17,7 +20,7 @@ class Grid(NamedTuple):
     courses: tuple[Course, ...] = ()
 
 
-class Piece(NamedTuple):
+class Piece(msgspec.Struct, frozen=True):
     """Grids from ``first`` to ``last`` for a scenario with every last heartbeat filled in.
 
     ``last_scenario`` goes with ``last``: it differs from ``scenario`` where the instant of a start is
@@ -66,6 +69,11 @@ class Piece(NamedTuple):
 
     def missing(self, unknown: str, left_out_ns: int = 0) -> Piece:
         """The piece, in which that unknown was not wholly explored."""
-        return self._replace(
-            missed=self.missed | {unknown}, left_out_ns=self.left_out_ns + left_out_ns
+        return replace(
+            self, missed=self.missed | {unknown}, left_out_ns=self.left_out_ns + left_out_ns
         )
+
+    def ticking(self, first: Grid, last: Grid, *, phase_is_chosen: bool = False) -> Piece:
+        """The piece between these grids; ``phase_is_chosen``: one phase of them stands for all."""
+        chosen = self.phase_is_chosen or phase_is_chosen
+        return replace(self, first=first, last=last, phase_is_chosen=chosen)

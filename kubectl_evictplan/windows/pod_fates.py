@@ -217,7 +217,7 @@ class PodFates:
         events_ns = world.instants_ns.union(*(each.instants_ns for each in worlds.values()))
         countdowns = self._countdowns(world, decided_again=_decided_again(names, runs))
         if _taken_off(names, runs):
-            countdowns = countdowns._replace(dues_ns=world.dues_ns)
+            countdowns = replace(countdowns, dues_ns=world.dues_ns)
         tried = _Tried(gathered, PodTimings(world, exits), instants_vary=self._instants_vary)
         gathered.missed.update(*(run.missed_of(names) for run in runs))
         ends = [
@@ -263,7 +263,7 @@ class PodFates:
 
         given = world.snapshot, world.scenario, self._configuration
         told_apart = begin_instants.taints_are_told_apart(*given)
-        return world.countdowns._replace(told_apart=told_apart)
+        return replace(world.countdowns, told_apart=told_apart)
 
 
 class _Played(NamedTuple):
@@ -311,7 +311,7 @@ class _Tried:
         tried = next(filter(None, map(self._ends.get, follow_from)), None)
         for one in tried or ():
             budget.spend(LOOK_UP)
-            own = slot._replace(choice=one.choice, at_once=one.at_once)
+            own = replace(slot, choice=one.choice, at_once=one.at_once)
             self._gathered.again(self._told(own, piece, decides=one.decides), one.histories)
         return tried is not None
 
@@ -333,10 +333,10 @@ class _Tried:
                 self.cut_short = True
                 return
             decides = any(node.decisions for node in played.values())
-            own = slot._replace(choice=choice, at_once=at_once)
+            own = replace(slot, choice=choice, at_once=at_once)
             own_world = world
             if moved is not None and self._instants_vary:
-                own_world = world._replace(scenario=moved.moved(world.scenario))
+                own_world = replace(world, scenario=moved.moved(world.scenario))
             own = self._told(own, piece, decides=decides)
             histories = self._try(own_world, own, played, budget)
             tried.append(_TriedOne(choice, at_once, decides, histories))
@@ -347,7 +347,7 @@ class _Tried:
         if not decides:
             return slot
         self._gathered.missed |= piece.missed
-        return slot._replace(left_out_ns=piece.left_out_ns)
+        return replace(slot, left_out_ns=piece.left_out_ns)
 
     def _try(
         self, world: PodWorld, slot: Slot, played: dict[str, NodePlayback], budget: Budget

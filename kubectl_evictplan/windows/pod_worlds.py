@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.kubelets import ended_by_ns
@@ -58,7 +58,7 @@ class EventIndex:
         return tuple(self._events[index].restricted_to(names, keys) for index in sorted(indices))
 
 
-class Countdowns(NamedTuple):
+class Countdowns(msgspec.Struct, frozen=True):
     """Of the pods of a world: how long they take, as far as tolerations say, at the start or later; and when events may begin some.
 
     ``told_apart``: one may end, or somebody go at once, where one taint of a dead node is exchanged for the other. ``dues_ns``: when those
@@ -71,7 +71,7 @@ class Countdowns(NamedTuple):
     dues_ns: frozenset[int] = frozenset()
 
 
-class PodWorld(NamedTuple):
+class PodWorld(msgspec.Struct, frozen=True):
     """Nodes with their pods, cut out of the snapshot, and the scenario's events that concern them.
 
     Pods are deleted by taint eviction and garbage collection; node lifecycle is played back.
@@ -166,7 +166,7 @@ class PodWorld(NamedTuple):
 
     def without_garbage_collection(self) -> PodWorld:
         """The world in which only taint eviction deletes pods."""
-        return self._replace(configuration=replace(self.configuration, pod_gc_enabled=False))
+        return replace(self, configuration=replace(self.configuration, pod_gc_enabled=False))
 
 
 def _but_for_exits(timing: Timing) -> Timing:

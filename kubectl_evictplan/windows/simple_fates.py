@@ -158,7 +158,7 @@ class SimpleFates(msgspec.Struct, eq=False):
         served_ns = max(service.spans[0][0], *(at_ns for at_ns, _ in record.decisions[:1]))
         played = {name: record.playback((served_ns,))}
         # Until nothing more happens, whatever the horizon.
-        world = world._replace(scenario=replace(world.scenario, horizon_ns=None))
+        world = replace(world, scenario=replace(world.scenario, horizon_ns=None))
         timeline = world.simulate(played, Timing())
         deleted: dict[str, PodDeleted] = {}
         gone_ns: dict[str, int] = {}

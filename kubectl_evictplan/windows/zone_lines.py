@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from functools import cached_property
 from itertools import groupby, pairwise
 from types import MappingProxyType
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -37,7 +37,7 @@ def is_seen_late(before: str | None, status: str | None) -> bool:
     return status == UNKNOWN and before in (TRUE, None)
 
 
-class LineRules(NamedTuple):
+class LineRules(msgspec.Struct, frozen=True):
     """What a replay needs to know besides the operations; instants are offsets from the start."""
 
     profile: ReleaseProfile
@@ -84,7 +84,7 @@ class LineRules(NamedTuple):
         return not self.stale_lister or all(number > tokens for number in numbers)
 
 
-class InLine(NamedTuple):
+class InLine(msgspec.Struct, frozen=True):
     """A node that waits: when it leaves unserved (``NEVER_NS``: it stays), and whether passes still see it as ready."""
 
     name: str

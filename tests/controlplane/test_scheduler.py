@@ -15,6 +15,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from plane import Api, Start, Unavailable
 from scheduling_worlds import NAMESPACES, csi_node, nodes, pod, storage_classes, volumes
 
@@ -67,7 +68,7 @@ def test_what_fits_nowhere_stays_pending_and_what_fits_is_bound_to_one_of_our_no
             cluster = _Cluster(plane.api, Random(seed), tmp_path / "dump.json")
             for number in range(PODS_EACH):
                 fit, told = cluster.try_pod(f"p{number}")
-                where = f"seed {seed}, p{number}: {told}, {fit._replace(pods=())}"
+                where = f"seed {seed}, p{number}: {told}, {replace(fit, pods=())}"
                 verdicts[fit.verdict] += 1
                 if told.node:
                     # Of volumes that are to be made it is not certain that they can be.

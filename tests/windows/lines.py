@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from builders import ns
 from kubectl_evictplan.cluster.timeline import QueueOperation, Told
 from kubectl_evictplan.controllers.releases import release_profile
@@ -93,7 +95,7 @@ class Line:
     def windows(self, spread: Spread = LAGS_ONLY) -> dict[str, list[tuple[tuple[Span, ...], bool]]]:
         """(spans in seconds, certain) of every wait, over passes without lag and with all of it."""
         line = ZoneLine(self.told)
-        replayed = [(line, self.rules._replace(lag_ns=lag_ns)) for lag_ns in (0, ns(LAG))]
+        replayed = [(line, replace(self.rules, lag_ns=lag_ns)) for lag_ns in (0, ns(LAG))]
         return {
             name: [(tuple(map(_seconds, wait.spans)), wait.certain) for wait in waits]
             for name, waits in wait_windows(replayed, spread, 0, set(), Replays(Budget())).items()

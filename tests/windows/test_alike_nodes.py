@@ -7,6 +7,7 @@ from itertools import product
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from realities import NO_RESTART, SILENCE_ONLY, World, draw_world
 
 from builders import (
@@ -89,8 +90,11 @@ def replays(world: World) -> list[tuple[str, bool, Any, tuple[int, ...]]]:
             groups = groups_of([line])
             late = {False, world.configuration.profile.taint_on_current_condition}
             for inside, lag_ns, stale in product((False, True), LAGS_NS, sorted(late)):
-                rules = _rules(run, world.configuration)._replace(
-                    lag_ns=lag_ns, mid_tick_pass=inside, stale_lister=stale
+                rules = replace(
+                    _rules(run, world.configuration),
+                    lag_ns=lag_ns,
+                    mid_tick_pass=inside,
+                    stale_lister=stale,
                 )
                 asked = Asked(line, rules, groups, 10 * SECOND_NS)
                 told = _replayed(asked, Placed(lambda *_: ""))

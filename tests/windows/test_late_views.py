@@ -6,6 +6,7 @@ import random
 
 import pytest
 from contradictions import contradictions
+from msgspec.structs import replace
 from realities import World, draw_reality
 from windows.lines import LAG, LAGS_ONLY, Line
 
@@ -23,7 +24,7 @@ from kubectl_evictplan.windows.zone_lines import ZoneLine
 
 def waits_of(line: Line) -> dict[str, list[WaitWindow]]:
     """The waits of all nodes of the line, with passes at once and as late as they come."""
-    told, late = ZoneLine(line.told), line.rules._replace(lag_ns=ns(LAG))
+    told, late = ZoneLine(line.told), replace(line.rules, lag_ns=ns(LAG))
     replayed = [(told, line.rules), (told, late)]
     return wait_windows(replayed, LAGS_ONLY, 0, set(), Replays(Budget()))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from windows.lines import Line, in_order
 
 from kubectl_evictplan.cluster.timeline import Told
@@ -211,7 +212,7 @@ def test_only_a_pass_that_evicts_by_itself_comes_to_a_node_that_was_deleted_in_l
     taint_mode: bool,
 ) -> None:
     line = Line("1.18.6")
-    line.rules = line.rules._replace(taint_mode=taint_mode)
+    line.rules = replace(line.rules, taint_mode=taint_mode)
     line.silent(5, "a", "b")
     line.tell(10, Told.NODE_GONE, "b")
     assert [len(served) for served in line.served().values()] == [1, int(not taint_mode)]

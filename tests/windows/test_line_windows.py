@@ -131,7 +131,7 @@ def test_a_token_that_comes_just_before_the_tick_in_one_run_can_come_just_after_
     line = Line(step=5.4)
     line.silent(43.2, "a", "b")
     line.silent(54, "c")
-    line.rules = line.rules._replace(rate_qps=1 / 10.75)
+    line.rules = replace(line.rules, rate_qps=1 / 10.75)
     ((spans, _),) = line.windows()["c"]
     assert spans[0][0] == 54
 
@@ -293,7 +293,7 @@ def test_where_the_lag_decides_whether_a_taint_stands_that_a_person_takes_off_th
     line.silent(10, "a")
     line.tell(10, Told.MARK, "b")
     zone = ZoneLine(line.told)
-    late = line.rules._replace(lag_ns=ns(LAG))
+    late = replace(line.rules, lag_ns=ns(LAG))
     both = [(zone, line.rules), (zone, late)]
     waits = wait_windows(both, LAGS_ONLY, 0, set(), Replays(Budget()))
     assert waits["a"][0].missed == waits["b"][0].missed == untried
@@ -317,7 +317,7 @@ def test_each_late_view_may_waste_a_token_on_the_newest_whatever_the_names(
     line = Line("1.34.4", stale_lister=True)
     line.silent(5, first)
     line.silent(15, second)
-    rules = line.rules._replace(lag_ns=ns(0.01))
+    rules = replace(line.rules, lag_ns=ns(0.01))
     waits = wait_windows([(ZoneLine(line.told), rules)], LAGS_ONLY, 0, set(), Replays(Budget()))
     # Tokens come right after 5, 15, 25 and 35: the first two may be wasted.
     latest = {name: round(waits[name][0].spans[-1][1] / 1e9) for name in "ab"}
@@ -341,7 +341,7 @@ def test_who_leaves_the_line_may_be_seen_late_first_and_be_served_last() -> None
     line.silent(15, "c")
     for name in "abc":
         line.tell(60, Told.REACHABLE, name)
-    rules = line.rules._replace(lag_ns=ns(0.01))
+    rules = replace(line.rules, lag_ns=ns(0.01))
     waits = wait_windows([(ZoneLine(line.told), rules)], LAGS_ONLY, 0, set(), Replays(Budget()))
     # Tokens come right after 5, 15, 25, 35 and 45: the first two may be wasted on a and on c.
     latest = {name: round(waits[name][0].spans[-1][1] / 1e9) for name in "abc"}
@@ -354,7 +354,7 @@ def waits_of_late_views(*ticks: float) -> dict[str, list[WaitWindow]]:
     line.silent(5, "a", "b", "c", "d")
     for name, tick in zip("ef", ticks, strict=False):
         line.silent(tick, name)
-    told, late = ZoneLine(line.told), line.rules._replace(lag_ns=ns(LAG))
+    told, late = ZoneLine(line.told), replace(line.rules, lag_ns=ns(LAG))
     replayed = [(told, line.rules), (told, late)]
     return wait_windows(replayed, LAGS_ONLY, 0, set(), Replays(Budget()))
 
@@ -392,7 +392,7 @@ def test_alike_nodes_are_tainted_until_a_tick_takes_them_out_of_line_and_no_late
         line.tell(tick + 10, Told.MID_TICK)
         line.tell(tick + 10, Told.REACHABLE, "a", "b", "c")
         line.tell(tick + 10, Told.SWAP, qps=0)
-        replayed.append((ZoneLine(line.told), line.rules._replace(lag_ns=ns(lag))))
+        replayed.append((ZoneLine(line.told), replace(line.rules, lag_ns=ns(lag))))
     spread = replace(LAGS_ONLY, base_ns=ns(3))
     wait = wait_windows(replayed, spread, 0, set(), Replays(Budget()))["a"][0]
     assert wait.spans[-1][1] <= ns(16)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from drain_worlds import DrainedWorld
+from msgspec.structs import replace
 from soak_worlds import draw_soak_world
 from windows.lines import Line, in_order
 
@@ -141,7 +142,7 @@ def replays_made(line: Line, *orders: Order, **rules: bool) -> int:
     """How many replays are made of the line: one by each order, each with and without these rules."""
     zone, replays = ZoneLine(line.told), Replays(Budget())
     groups = groups_of([zone])
-    chosen = [line.rules, line.rules._replace(**rules)] if rules else [line.rules]
+    chosen = [line.rules, replace(line.rules, **rules)] if rules else [line.rules]
     return len({id(replays.of(zone, each, o, groups, 0)) for each in chosen for o in orders})
 
 

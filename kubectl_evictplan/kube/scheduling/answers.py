@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
-from typing import NamedTuple
 
 import msgspec
 
@@ -69,7 +68,7 @@ class Verdict(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Refusal(NamedTuple):
+class Refusal(msgspec.Struct, frozen=True):
     """A filter, and how many nodes it was the first to refuse."""
 
     filter: Filter
@@ -94,7 +93,7 @@ class Group(msgspec.Struct, frozen=True):
     kind: int
 
 
-class Chance(NamedTuple):
+class Chance(msgspec.Struct, frozen=True):
     """How many of a group find a place in one phase, whatever else looks for one and whatever the scheduler prefers.
 
     Never more than ``most``. At least ``now`` at once, and ``later`` once the evicted pods are gone; ``assumed``: as
@@ -109,7 +108,7 @@ class Chance(NamedTuple):
     changing: frozenset[str] = frozenset()
 
 
-class Push(NamedTuple):
+class Push(msgspec.Struct, frozen=True):
     """At most ``pods`` times the scheduler may push out pods of lower priority for such ``needs``, on ``nodes``.
 
     ``scarce``: the resources that they may lack there; None: others may be in the way for any reason.
@@ -121,7 +120,7 @@ class Push(NamedTuple):
     scarce: frozenset[str] | None
 
 
-class Phase(NamedTuple):
+class Phase(msgspec.Struct, frozen=True):
     """A stretch of time, by the nodes that are not simply as in ``Surroundings.nodes`` throughout it.
 
     ``hopeful``: each as it refuses the least, ``doubtful``: the most; None: it does not exist. On ``silent`` nodes no
@@ -137,7 +136,7 @@ class Phase(NamedTuple):
     stuck_stay: bool = True
 
 
-class Fit(NamedTuple):
+class Fit(msgspec.Struct, frozen=True):
     """Where the replacements of one owner's pods with equal needs can run.
 
     ``on_nodes`` pass every filter when the first of ``pods`` looks for a place, ``nodes`` are the first
@@ -178,7 +177,7 @@ class Fit(NamedTuple):
         return Verdict.NO_ROOM_LEFT if self.room_taken else Verdict.NOWHERE
 
 
-class Bounded(NamedTuple):
+class Bounded(msgspec.Struct, frozen=True):
     """What holds of one owner's pods with equal needs whatever the scheduler prefers: see ``Fit``."""
 
     pods: Sequence[Pod]
@@ -186,7 +185,7 @@ class Bounded(NamedTuple):
     pushes: tuple[Push, ...]
 
 
-class Surroundings(NamedTuple):
+class Surroundings(msgspec.Struct, frozen=True):
     """What replacements find.
 
     ``nodes`` as they are when replacements look for a place. ``leaving`` are those that the change

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from itertools import starmap
 
+from msgspec.structs import replace
+
 from kubectl_evictplan.kube.scheduling.answers import (
     ASKED_OTHERWISE,
     Chance,
@@ -173,7 +175,7 @@ class Chances:
                 chance = Chance(most, most, most, assumed=True)
             else:
                 chance = self._at_least.chance(number, doubtful, most)
-            found.append(chance._replace(changing=self._changing(phase, nodes)))
+            found.append(replace(chance, changing=self._changing(phase, nodes)))
             anywhere |= nodes
         if not _NOT_PREEMPTING.intersection(unknown):
             if any(chance.now < len(group.pods) for chance in found):
@@ -199,4 +201,4 @@ class Chances:
 
 
 def _none_sure(chances: Iterable[Chance]) -> tuple[Chance, ...]:
-    return tuple(one if one.assumed else one._replace(now=0, later=0) for one in chances)
+    return tuple(one if one.assumed else replace(one, now=0, later=0) for one in chances)

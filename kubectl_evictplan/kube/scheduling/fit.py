@@ -86,7 +86,7 @@ class _Standing(msgspec.Struct, frozen=True):
         return self.unschedulable & self.taints & self.affinity & self.volumes & self.zones
 
 
-class _Told(NamedTuple):
+class _Told(msgspec.Struct, frozen=True):
     """A step as answers tell it: see ``Fit``."""
 
     on_nodes: int
@@ -122,7 +122,7 @@ class _Placed(NamedTuple):
     full: bool = True
 
 
-class _Bounds(NamedTuple):
+class _Bounds(msgspec.Struct, frozen=True):
     """What holds of a group whatever the scheduler prefers: see ``Fit``."""
 
     chances: tuple[Chance, ...] = ()

@@ -12,6 +12,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import msgspec
+from msgspec.structs import replace
 
 from kubectl_evictplan.kube.needs import PODS, PodNeeds
 from kubectl_evictplan.kube.scheduling.answers import Push
@@ -124,7 +125,7 @@ class Preemption:
         key = self._kind_of(one)
         found = self._for_one.get(key)
         if found is None:
-            single = push._replace(pods=1)
+            single = replace(push, pods=1)
             found = self._for_one[key] = [
                 (needs, at_most(single, needs, on_a_node))
                 for needs, on_a_node in self._lower_on(push.needs.priority, one.nodes)

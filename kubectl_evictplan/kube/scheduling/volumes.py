@@ -8,9 +8,9 @@ fits: the capacity that drivers publish (``storage_capacity``) refuses nodes, an
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from kubectl_evictplan.kube.infrastructure import (
     Infrastructure,
@@ -36,7 +36,7 @@ class DriverVolume(msgspec.Struct, frozen=True):
     name: str
 
 
-class Reach(NamedTuple):
+class Reach(msgspec.Struct, frozen=True):
     """What the volumes of a pod ask of nodes.
 
     ``volumes``: the terms of each volume that is bound to some nodes, ``zones`` what labels of volumes ask,
@@ -91,7 +91,7 @@ class Volumes:
             elif ephemeral or (claim is not None and not claim.volume_name):
                 found = self._to_be_made(found, claim)
             elif claim is None or volume is None:
-                found = found._replace(unknown=True)
+                found = replace(found, unknown=True)
             else:
                 found = self._bound(found, claim, volume)
         return found
@@ -119,11 +119,11 @@ class Volumes:
         own = owner is not None and owner.kind == "StatefulSet"
         if own and claim.name.endswith(f"-{pod.name}"):
             return self._to_be_made(found, claim)
-        return found._replace(volumes=(*found.volumes, _NOWHERE))
+        return replace(found, volumes=(*found.volumes, _NOWHERE))
 
     def _to_be_made(self, found: Reach, claim: PersistentVolumeClaim | None) -> Reach:
         """A claim without a volume: where one can be made, as far as its class says."""
-        found = found._replace(unknown=True)
+        found = replace(found, unknown=True)
         kind = self._classes.get(claim.storage_class) if claim is not None else None
         if claim is None or kind is None or not kind.waits_for_consumer:
             return found
@@ -136,7 +136,8 @@ class Volumes:
                 room = self._room.terms(claim, kind) if self._room is not None else None
                 asked = (kind.topologies or None, room)
                 terms = tuple(one for one in asked if one is not None)
-        return found._replace(
+        return replace(
+            found,
             volumes=(*found.volumes, *terms),
             attached=(*found.attached, *self._to_be_attached(claim)),
         )

@@ -83,7 +83,7 @@ class LastHeartbeats(Unknown[Piece]):
         """Every one of them somewhere, another choice for every ``index``."""
         windows = self._windows_of(part.scenario)
         chosen = _levels_of(windows, index)
-        return self._filled_in(part.missing(self.name)._replace(drawn=index), windows, chosen)
+        return self._filled_in(replace(part.missing(self.name), drawn=index), windows, chosen)
 
     def is_known(self, scenario: Scenario) -> bool:
         """Whether there is nothing to choose."""
@@ -94,7 +94,7 @@ class LastHeartbeats(Unknown[Piece]):
         if last is not None:
             last = _filled_in(last, self._windows_of(last), chosen)
         scenario = _filled_in(part.scenario, windows, chosen)
-        return part._replace(scenario=scenario, last_scenario=last)
+        return replace(part, scenario=scenario, last_scenario=last)
 
     def _windows_of(self, scenario: Scenario) -> HeartbeatWindows:
         found = self._windows.get(id(scenario))

@@ -13,6 +13,9 @@ from functools import lru_cache
 from itertools import combinations, pairwise
 from typing import NamedTuple
 
+import msgspec
+from msgspec.structs import replace
+
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import (
     RateLimiter,
@@ -86,7 +89,7 @@ class PassLag(Unknown[LineRules]):
     def settle(self, part: LineRules, most: int) -> Iterator[LineRules]:
         """At once, and as late as it comes: tokens in between lie between."""
         for lag_ns in (0, PASS_LAG_MAX_NS):
-            yield part._replace(lag_ns=lag_ns)
+            yield replace(part, lag_ns=lag_ns)
 
 
 class TokenAtStart(Unknown[LineRules]):
@@ -115,8 +118,8 @@ class TokenAtStart(Unknown[LineRules]):
     def settle(self, part: LineRules, most: int) -> Iterator[LineRules]:
         """Both ends: just after a pass with that token meets who leaves, and just before."""
         lag_ns = part.lag_ns
-        yield part._replace(spent_at_start=self._spent(self._since, 0.0, lag_ns - _TIE_NS))
-        yield part._replace(spent_at_start=self._spent(self._until, 1.0, lag_ns + _TIE_NS))
+        yield replace(part, spent_at_start=self._spent(self._since, 0.0, lag_ns - _TIE_NS))
+        yield replace(part, spent_at_start=self._spent(self._until, 1.0, lag_ns + _TIE_NS))
 
     def _spent(self, meeting: _Meeting | None, otherwise: float, lag_ns: int) -> float:
         if meeting is None:
@@ -136,7 +139,7 @@ class TokenStretch(NamedTuple):
 _MEETINGS_MAX = 6
 
 
-class _Meeting(NamedTuple):
+class _Meeting(msgspec.Struct, frozen=True):
     """A pass spends the token of the start, or the ``number``-th after it, at an instant of the line."""
 
     at_ns: int
@@ -219,7 +222,7 @@ class StaleView(Unknown[LineRules]):
     def settle(self, part: LineRules, most: int) -> Iterator[LineRules]:
         """Not, and where it can be."""
         for stale in (False, True) if self._can_be else (False,):
-            yield part._replace(stale_lister=stale)
+            yield replace(part, stale_lister=stale)
 
 
 class PassInsideTick(Unknown[LineRules]):
@@ -235,7 +238,7 @@ class PassInsideTick(Unknown[LineRules]):
     def settle(self, part: LineRules, most: int) -> Iterator[LineRules]:
         """Not, and where it can matter."""
         for inside in (False, True) if self._matters else (False,):
-            yield part._replace(mid_tick_pass=inside)
+            yield replace(part, mid_tick_pass=inside)
 
 
 def _queues_at_once(configuration: ControllerConfiguration) -> bool:
@@ -272,7 +275,7 @@ _HELD_MAX = 4
 _HELD_TOGETHER_MAX = 2
 
 
-class LagsBetween(NamedTuple):
+class LagsBetween(msgspec.Struct, frozen=True):
     """What else has to be replayed, and the names of unknowns that this does not wholly explore.
 
     ``views``: places of those that a token meets at some lags, late ones or not.
@@ -283,7 +286,7 @@ class LagsBetween(NamedTuple):
     views: frozenset[int]
 
 
-class _Lags(NamedTuple):
+class _Lags(msgspec.Struct, frozen=True):
     """One line with the instants of its tokens, with passes at once and as late as they come."""
 
     line: ZoneLine
@@ -302,7 +305,7 @@ def lags_between(replayed: Sequence[Replayed], tokens_ns: Sequence[Sequence[int]
     for lags in several:
         own = [*_at_changes(lags), *_at_entries(lags)]
         numbers.update(number for number, _ in own)
-        held += ((lags.line, lags.quick._replace(held=each)) for each in _held_together(own))
+        held += ((lags.line, replace(lags.quick, held=each)) for each in _held_together(own))
     missed = set[str]()
     # Each pass has a lag of its own: several such passes may come in one line.
     if len({number for number, _, _ in late_views}) > 1:
@@ -329,7 +332,7 @@ def _pairs(replayed: Sequence[Replayed], tokens_ns: Sequence[Sequence[int]]) -> 
     """Replays that differ by nothing but the lag."""
     together: dict[tuple[ZoneLine, LineRules], list[tuple[LineRules, Sequence[int]]]] = {}
     for (line, rules), at_ns in zip(replayed, tokens_ns, strict=True):
-        together.setdefault((line, rules._replace(lag_ns=0)), []).append((rules, at_ns))
+        together.setdefault((line, replace(rules, lag_ns=0)), []).append((rules, at_ns))
     for (line, _), runs in together.items():
         (quick, early_ns), (slow, late_ns) = runs[0], runs[-1]
         yield _Lags(line, quick, early_ns, slow, late_ns)
@@ -346,7 +349,7 @@ def _at_views(lags: _Lags) -> Iterator[tuple[int, ZoneLine, LineRules]]:
         for token in range(first, min(bisect_right(early_ns, turn_ns), len(late_ns))):
             lags_ns = (slow.lag_ns - quick.lag_ns) * (turn_ns + 1 - early_ns[token])
             lag_ns = quick.lag_ns - -lags_ns // (late_ns[token] - early_ns[token])
-            yield number, lags.line, slow._replace(lag_ns=lag_ns)
+            yield number, lags.line, replace(slow, lag_ns=lag_ns)
 
 
 def _at_entries(lags: _Lags) -> Iterator[tuple[int, Held]]:

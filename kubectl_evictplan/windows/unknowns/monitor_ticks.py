@@ -266,13 +266,13 @@ class TickCost(Unknown[Piece]):
             own = {*self._of_grace_period(), *self._of_known_grids(part.scenario)}
             costs = _every(sorted(own), max(most - 1, 2))
             for low_ns, high_ns in _between(costs, cost_max_ns + 1):
-                yield part._replace(first=Grid(fixed_ns, low_ns), last=Grid(fixed_ns, high_ns))
+                yield part.ticking(Grid(fixed_ns, low_ns), Grid(fixed_ns, high_ns))
             return
         if most < self.fewest(part):
-            yield part._replace(first=Grid(0, 0), last=Grid(0, cost_max_ns))
+            yield part.ticking(Grid(0, 0), Grid(0, cost_max_ns))
             return
         for cost_ns in (0, cost_max_ns, cost_max_ns // 2)[:most]:
-            yield part._replace(first=Grid(0, cost_ns), last=Grid(0, cost_ns))
+            yield part.ticking(Grid(0, cost_ns), Grid(0, cost_ns))
         yield from self._of_new_process(part, most)
 
     def _of_new_process(self, part: Piece, most: int) -> Iterator[Piece]:
@@ -286,12 +286,12 @@ class TickCost(Unknown[Piece]):
         for low_ns, high_ns in _between(costs, self._meetings.cost_max_ns + 1):
             for phase_ns in (0, self._period_ns // 2):
                 first, last = Grid(phase_ns, low_ns), Grid(phase_ns, high_ns)
-                yield part._replace(first=first, last=last, phase_is_chosen=True)
+                yield part.ticking(first, last, phase_is_chosen=True)
 
     def _drawn(self, part: Piece, index: int) -> Piece:
         cost_ns = _drawn((0, self._meetings.cost_max_ns, self._meetings.cost_max_ns // 2), 0, index)
         grid = Grid(self._meetings.fixed_phase_ns(part.scenario) or 0, cost_ns)
-        return part._replace(first=grid, last=grid)
+        return part.ticking(grid, grid)
 
     def _of_grace_period(self) -> Iterator[int]:
         """Costs with which the grace period is a whole number of ticks."""
@@ -355,9 +355,9 @@ class MonitorPhase(Unknown[Piece]):
         spans = self._meetings.configuration.monitor_phases_ns or ((low_ns, high_ns),)
         for first_ns, last_ns in spans:
             if max(low_ns, first_ns) <= min(high_ns, last_ns):
-                yield part._replace(
-                    first=part.first._replace(phase_ns=max(low_ns, first_ns)),
-                    last=part.last._replace(phase_ns=min(high_ns, last_ns)),
+                yield part.ticking(
+                    part.first._replace(phase_ns=max(low_ns, first_ns)),
+                    part.last._replace(phase_ns=min(high_ns, last_ns)),
                 )
 
 

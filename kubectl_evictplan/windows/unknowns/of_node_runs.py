@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
+from msgspec.structs import replace
+
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
 from kubectl_evictplan.engine.event_queue import LoopGrid
@@ -50,7 +52,7 @@ class ZoneWalk(Unknown[Piece]):
         """Forwards, and backwards where it can matter."""
         yield part
         if self._zones_may_vanish(part.scenario):
-            yield part._replace(zones_backwards=True)
+            yield replace(part, zones_backwards=True)
 
     def _zones_may_vanish(self, scenario: Scenario) -> bool:
         """Whether some zone may be left without a node that counts, next to another one."""
@@ -94,7 +96,7 @@ class StatesAtStart(Unknown[Piece]):
         part = part if are_all else part.missing(self.name)
         yield part
         for states in told:
-            yield part._replace(zone_states=states)
+            yield replace(part, zone_states=states)
 
 
 class LinesAtStart(Unknown[Piece]):
@@ -111,7 +113,7 @@ class LinesAtStart(Unknown[Piece]):
         yield part if len(self._names) < 2 else part.missing(self.name)
         if not starts_without_controller(part.scenario):
             for name in self._names[:_STATES_MAX]:
-                yield part._replace(still_in_line=(name,))
+                yield replace(part, still_in_line=(name,))
 
 
 class ProbesAtStart(Unknown[Piece]):
@@ -131,7 +133,7 @@ class ProbesAtStart(Unknown[Piece]):
         numbers = [] if starts_without_controller(part.scenario) else list(self._numbers(part))
         yield part if len(numbers) < most else part.missing(self.name)
         for number in numbers[: max(most - 1, 1)]:
-            yield part._replace(probes_anew_ticks=number)
+            yield replace(part, probes_anew_ticks=number)
 
     def _numbers(self, part: Piece) -> Iterator[int]:
         """How many ticks before the start each of them is."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
-from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.timeline import (
@@ -36,7 +36,7 @@ _TIMINGS_MAX, _FRACTIONS_MAX = 64, 16
 _EXITS_MAX = 12
 
 
-class PodTiming(NamedTuple):
+class PodTiming(msgspec.Struct, frozen=True):
     """The timing of one simulation, and the names of unknowns that were not wholly explored."""
 
     timing: Timing = Timing()
@@ -96,7 +96,7 @@ class GarbageCollection(Unknown[PodTiming]):
                         pod_gc_lag_ns=lag_ns,
                         pod_gc_sightings=sightings,
                     )
-                    yield part._replace(timing=timing)
+                    yield replace(part, timing=timing)
 
     def _critical_costs_ns(self) -> list[int]:
         """With which loops of a new process, which begin at its start, just meet an instant, or just miss it."""
@@ -162,7 +162,7 @@ class StaleKey(Unknown[PodTiming]):
     def settle(self, part: PodTiming, most: int) -> Iterator[PodTiming]:
         """It stays, and where a pod's name is used again, it does not."""
         for stale in ("grace0", "never") if self._matters else ("grace0",):
-            yield part._replace(timing=replace(part.timing, stale_nil=stale))
+            yield replace(part, timing=replace(part.timing, stale_nil=stale))
 
 
 class PodExit(Unknown[PodTiming]):
@@ -208,14 +208,14 @@ class PodExit(Unknown[PodTiming]):
                 left += [(each - _JUST_NS) / most_ns for each in inside]
             if len(tried) + len(left) > _EXITS_MAX:
                 left.clear()
-                part = part._replace(missed=part.missed | {self.name})
+                part = replace(part, missed=part.missed | {self.name})
         if len({key for key, _ in decided}) < len(decided):
-            part = part._replace(missed=part.missed | {self.name})
+            part = replace(part, missed=part.missed | {self.name})
         yield from (_exiting(part, fraction) for fraction in sorted(tried))
 
 
 def _exiting(part: PodTiming, fraction: float) -> PodTiming:
-    return part._replace(timing=replace(part.timing, pod_exit_fraction=fraction))
+    return replace(part, timing=replace(part.timing, pod_exit_fraction=fraction))
 
 
 class RunningTimers(Unknown[PodTiming]):
@@ -252,10 +252,10 @@ class RunningTimers(Unknown[PodTiming]):
             reverse=True,
         )
         if len(others) > _FRACTIONS_MAX:
-            part = part._replace(missed=part.missed | {self.name})
+            part = replace(part, missed=part.missed | {self.name})
         ends = (0.0, 1.0) if self._timers else (0.0,)
         for fraction in (*ends, *others[:_FRACTIONS_MAX]):
-            yield part._replace(timing=replace(part.timing, timer_start_fraction=fraction))
+            yield replace(part, timing=replace(part.timing, timer_start_fraction=fraction))
 
 
 def running_timers(world: PodWorld) -> RunningTimers:

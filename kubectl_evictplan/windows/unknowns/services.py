@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice, product
 from math import prod
-from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from kubectl_evictplan.windows.line_windows import WaitWindow
 from kubectl_evictplan.windows.node_records import NodeRecord
@@ -28,7 +28,7 @@ _VARIED_MAX = 192
 Choice = tuple[int | None, ...]
 
 
-class History(NamedTuple):
+class History(msgspec.Struct, frozen=True):
     """When a node is served; equal ``choice`` and different instants are ends of one outcome.
 
     ``missed``: names of unknowns of which not every value is among the histories.
@@ -80,11 +80,11 @@ class Services(Unknown[History]):
         options = self._options
         if prod(map(len, options)) > most:
             options = [list(self._few_inside(choice)) for choice in options]
-            part = part._replace(missed=part.missed | {self.name})
+            part = replace(part, missed=part.missed | {self.name})
         for chosen in islice(_combinations(options, most), max(most, _VARIED_MAX)):
             served = tuple(sorted(option.at_ns for option in chosen if option.place is not None))
             choice = tuple(option.place for option in chosen)
-            yield part._replace(choice=choice, served_ns=served)
+            yield replace(part, choice=choice, served_ns=served)
 
     def _few_inside(self, options: Iterable[_Option]) -> Iterator[_Option]:
         """Of those in each span its end, and a few inside."""

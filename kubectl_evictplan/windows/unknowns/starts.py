@@ -56,7 +56,7 @@ class KubeletReturns(Unknown[Piece]):
         missing = part.missing(self.name, max(widest_ns // _PLACES, self._period_ns))
         alike = [(place, place) for place in range(_PLACES + 1)]
         for places in (*alike, (0, _PLACES), (_PLACES, 0)):
-            yield missing._replace(scenario=_returned(part.scenario, places))
+            yield replace(missing, scenario=_returned(part.scenario, places))
 
 
 def _widest_return_ns(scenario: Scenario) -> int:
@@ -120,7 +120,8 @@ class ProcessStarts(Unknown[Piece]):
         if part.drawn is not None:
             stretches = [stretches[part.drawn % len(stretches)]]
         for low_ns, next_ns in stretches:
-            yield part._replace(
+            yield replace(
+                part,
                 scenario=_started(part.scenario, low_ns),
                 last_scenario=_started(part.scenario, next_ns - 1),
             )

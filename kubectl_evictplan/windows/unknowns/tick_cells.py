@@ -14,6 +14,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+import msgspec
+
 from kubectl_evictplan.engine.event_queue import Course
 from kubectl_evictplan.windows.spans import Span
 
@@ -33,7 +35,7 @@ class Tick(NamedTuple):
 Cell = tuple[Tick, ...]
 
 
-class Process(NamedTuple):
+class Process(msgspec.Struct, frozen=True):
     """A process of kube-controller-manager: when its first tick can come, and when it ends (None: not at all)."""
 
     begin: Span

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice, pairwise, product
-from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
@@ -25,7 +25,7 @@ from kubectl_evictplan.windows.unknowns.starts import is_open_return
 from kubectl_evictplan.windows.unknowns.tick_cells import Cell, Process, Tick, TickSteps
 
 
-class _Sighting(NamedTuple):
+class _Sighting(msgspec.Struct, frozen=True):
     """A last renewal, or a kubelet's return: it matters which tick is the first to see it.
 
     ``kind``: of nodes of equal kind it is all the same which of them is which.
@@ -40,7 +40,7 @@ class _Sighting(NamedTuple):
         return self.spans[0][0] < self.spans[-1][1]
 
 
-class _Sight(NamedTuple):
+class _Sight(msgspec.Struct, frozen=True):
     """Which tick sees it first, in which span it lies then, and which tick comes before (None: none does)."""
 
     tick: int
@@ -172,7 +172,7 @@ class TickOrders:
                 is_open = begins_ns < begun_ns and found[-1].phases is None
                 if event.latest_ns > event.at_ns or (is_open and event.at_ns <= begun_ns):
                     return None
-                found[-1] = found[-1]._replace(end_ns=event.at_ns)
+                found[-1] = replace(found[-1], end_ns=event.at_ns)
             if event.manager_up:
                 found.append(Process((event.at_ns, event.latest_ns), None, cuts=self._begin_cuts))
         return found or None
@@ -235,7 +235,8 @@ class TickOrders:
         """``late``: kubelets that are back late where ticks are early, and the other way round."""
         scenario, first = self._settled(cell, sights, late, latest=False)
         last_scenario, last = self._settled(cell, sights, [not each for each in late], latest=True)
-        return self._part._replace(
+        return replace(
+            self._part,
             scenario=scenario,
             last_scenario=None if last_scenario is scenario else last_scenario,
             first=first,
