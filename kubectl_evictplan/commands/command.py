@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kubectl_evictplan.commands import typed_words, unknown_words
+from kubectl_evictplan.commands import typed_words
 from kubectl_evictplan.commands.connection_options import ConnectionOption
 from kubectl_evictplan.errors import Correction, InputError, mistake
 from kubectl_evictplan.scenarios.names import either, similar
@@ -72,9 +72,11 @@ class Command(click.Command):
         try:
             surplus = super().parse_args(ctx, typed_words.with_long_names(words, self))
         except click.UsageError as error:
-            raise InputError(unknown_words.usage_problem(error, ctx, args)) from None
+            raise _usage_error(error, ctx, args) from None
         if surplus:
-            raise InputError(unknown_words.surplus_words(surplus))
+            from kubectl_evictplan.commands.unknown_words import surplus_words
+
+            raise InputError(surplus_words(surplus))
         if ctx.params.get("filenames") == ():
             typed_words.refuse_bare_files(words, self)
         elif ctx.params.get("filenames"):
@@ -144,7 +146,7 @@ class CommandGroup(click.Group):
         try:
             return super().parse_args(ctx, list(args) or ["--help"])
         except click.UsageError as error:
-            raise InputError(unknown_words.usage_problem(error, ctx, args)) from None
+            raise _usage_error(error, ctx, args) from None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -152,7 +154,16 @@ class CommandGroup(click.Group):
         """Return the command that the first word names; InputError says what it may mean."""
         if args[0] in self._table:
             return super().resolve_command(ctx, args)
-        raise InputError(unknown_words.unknown_command(args, list(self._table), ctx))
+        from kubectl_evictplan.commands.unknown_words import unknown_command
+
+        raise InputError(unknown_command(args, list(self._table), ctx))
+
+
+def _usage_error(error: click.UsageError, ctx: click.Context, args: list[str]) -> InputError:
+    """What to raise instead of click's own error."""
+    from kubectl_evictplan.commands.unknown_words import usage_problem  # only mistakes pay for it
+
+    return InputError(usage_problem(error, ctx, args))
 
 
 def command(

@@ -200,7 +200,6 @@ class WhatIfOptions:
 
     def given(self) -> Given:
         """Return what was said about time and the controller; InputError names every problem."""
-        from kubectl_evictplan.commands.likely import likely_duration, likely_instant
         from kubectl_evictplan.kube.durations import parse_bounded_duration_ns
         from kubectl_evictplan.kube.timestamps import parse_rfc3339_ns
         from kubectl_evictplan.scenarios.scenario import ControllerSettings
@@ -208,9 +207,11 @@ class WhatIfOptions:
         problems: list[Problem] = []
 
         def duration_ns(flag: str, text: str | None) -> int | None:
-            return parsed(flag, text, parse_bounded_duration_ns, likely_duration, problems)
+            return parsed(flag, text, parse_bounded_duration_ns, _likely_duration, problems)
 
         def likely_start(text: str) -> str:
+            from kubectl_evictplan.commands.likely import likely_instant
+
             return likely_instant(text, time.time_ns())
 
         horizon_ns = duration_ns("--horizon", self.horizon)
@@ -339,6 +340,13 @@ def _range_ns(text: str) -> tuple[int, int]:
     if least_ns > most_ns:
         raise ValueError("the range ends before it begins")
     return least_ns, most_ns
+
+
+def _likely_duration(text: str) -> str:
+    """Return the duration that is probably meant, or ""."""
+    from kubectl_evictplan.commands.likely import likely_duration  # only mistakes pay for it
+
+    return likely_duration(text)
 
 
 def _likely_range(text: str) -> str:

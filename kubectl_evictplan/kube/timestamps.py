@@ -20,7 +20,8 @@ _RFC3339 = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:[Zz]|([+-])(\d\d):(\d\d))",
     re.ASCII,
 )
-_WITHOUT_ZONE = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?", re.ASCII)
+# Compiled where an instant is none.
+_WITHOUT_ZONE = r"(?a)\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?"
 _ZERO_TIME_NS = (date(1, 1, 1).toordinal() - _EPOCH_ORDINAL) * _SECONDS_PER_DAY * SECOND_NS
 FIRST_INSTANT_NS = _ZERO_TIME_NS
 # The end of the year 9999.
@@ -92,7 +93,7 @@ def _offset_seconds(sign: str, hour: str, minute: str) -> int:
 
 
 def _why_malformed(text: str) -> str:
-    if _WITHOUT_ZONE.fullmatch(text):
+    if re.fullmatch(_WITHOUT_ZONE, text):
         return "timestamp needs Z or an offset"
     if re.match(r"-\d|\d{5,}-", text):
         return "year out of range 0001 to 9999"

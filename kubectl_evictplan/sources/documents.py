@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from kubectl_evictplan.errors import Problem
 from kubectl_evictplan.kube.objects import ClusterSnapshot
-from kubectl_evictplan.sources import captures, json_reader, reading, wire
+from kubectl_evictplan.sources import json_reader, reading, wire
 from kubectl_evictplan.sources.diagnostics import Document, Origin
 from kubectl_evictplan.sources.items import ItemReader
 from kubectl_evictplan.sources.json_reader import JsonSyntaxError, SyntaxProblem
@@ -36,8 +36,9 @@ LINE_NUMBERS_BYTES_MAX = 2 << 20
 EVIDENCE_YAML_BYTES_MAX = 16 << 20
 YAML_OBJECTS_COMFORTABLE = 2000
 _BARE_WORD_BYTES_MAX = 1024
-_BETWEEN_ITEMS = re.compile(rb"[ \t\r\n]*,[ \t\r\n]*")
-_AFTER_ITEMS = re.compile(rb"[ \t\r\n]*\]")
+# Compiled where a list is large.
+_BETWEEN_ITEMS = rb"[ \t\r\n]*,[ \t\r\n]*"
+_AFTER_ITEMS = rb"[ \t\r\n]*\]"
 
 
 class DocumentReader:
@@ -71,6 +72,8 @@ class DocumentReader:
 
     def read_captured(self, content: Content) -> None:
         """Read one file of a capture: what decides nothing is counted, and so is what is no object."""
+        from kubectl_evictplan.sources import captures
+
         ignored = captures.ignored_objects(content.data)
         if ignored is None or self._is_wanted(ignored, content):
             self._read_any(content, is_named=False)
@@ -101,6 +104,8 @@ class DocumentReader:
 
     def _printed_dump(self, content: Content) -> None:
         """Read what `kubectl cluster-info dump` prints: objects and logs in one stream."""
+        from kubectl_evictplan.sources import captures
+
         try:
             data, logs = captures.without_logs(content.data)
             reading.check_utf8(data)
@@ -285,9 +290,10 @@ def _stretch_of(data: bytes, items: Sequence[msgspec.Raw]) -> tuple[int, int]:
 def _end_of(data: bytes, items: Sequence[msgspec.Raw], start: int) -> int | None:
     """Return where the items end if the first is at ``start``; None if they are elsewhere."""
     at = start
+    between_items, after_items = re.compile(_BETWEEN_ITEMS), re.compile(_AFTER_ITEMS)
     for number, item in enumerate(items, 1):
         at += len(item)
-        between = (_BETWEEN_ITEMS if number < len(items) else _AFTER_ITEMS).match(data, at)
+        between = (between_items if number < len(items) else after_items).match(data, at)
         if between is None:
             return None
         if number < len(items):

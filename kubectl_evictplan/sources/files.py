@@ -21,7 +21,7 @@ from kubectl_evictplan.errors import InputError, Problem
 from kubectl_evictplan.garbage import collector_paused
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Lease
 from kubectl_evictplan.processes import in_thread
-from kubectl_evictplan.sources import captures, dumps, reading
+from kubectl_evictplan.sources import dumps, reading
 from kubectl_evictplan.sources.assembly import Assembly
 from kubectl_evictplan.sources.checks import check_cluster
 from kubectl_evictplan.sources.diagnostics import Diagnostics
@@ -202,6 +202,8 @@ def _expand(filenames: Sequence[str], assembly: Assembly, *, recursive: bool) ->
 
 
 def _below(directory: str, assembly: Assembly) -> list[_Input]:
+    from kubectl_evictplan.sources import captures  # not for files alone
+
     diagnostics = assembly.diagnostics
     try:
         found, repeated, others = reading.files_below(directory)
@@ -295,7 +297,7 @@ def _read_archive(
     file: _Input, archive: BinaryIO, documents: DocumentReader, assembly: Assembly
 ) -> None:
     """Read the manifests in an archive; a single compressed file is read as what it holds."""
-    from kubectl_evictplan.sources import archives
+    from kubectl_evictplan.sources import archives, captures
 
     names = []
     size = archive.seek(0, os.SEEK_END)

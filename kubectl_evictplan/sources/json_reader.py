@@ -21,11 +21,11 @@ DEPTH_MAX = 200
 # Longer integers fit no field; int() on hostile ones takes quadratic time.
 _DIGITS_KEPT = 60
 
-# Compiled where something is wrong.
+# Compiled where they are needed: most files are read without.
 _LEXEMES = r'(?s)"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+'
-_FRACTION = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?", re.ASCII)
+_FRACTION = r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?"
 _ESCAPED_COLONS = (rb"\u003a", rb"\u003A")
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_SURROGATE = rb"\\u[dD][89a-fA-F]"
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 # What may stand behind the digits that Python's decoder has taken already.
 _CUT_NUMBERS = ("-", ".", "e", "E", "e+", "e-", "E+", "E-")
@@ -88,7 +88,7 @@ def read_json(data: bytes) -> Any:
         raise JsonSyntaxError([problem], is_json=False) from None
     except RecursionError:
         tree, is_odd = None, True
-    if is_odd or _may_be_deep(data) or (_SURROGATE.search(data) and not _is_unicode(tree)):
+    if is_odd or _may_be_deep(data) or (re.search(_SURROGATE, data) and not _is_unicode(tree)):
         problems = list(_find_problems(text))
         if problems:
             raise JsonSyntaxError(problems)
@@ -151,7 +151,7 @@ def _find_problems(text: str) -> Iterator[SyntaxProblem]:
             expect_key = False
         elif lexeme in ("NaN", "Infinity", "-Infinity"):
             yield SyntaxProblem(f"{lexeme} is not JSON", _place(text, offset), lexeme)
-        elif _FRACTION.fullmatch(lexeme) and math.isinf(float(lexeme)):
+        elif re.fullmatch(_FRACTION, lexeme) and math.isinf(float(lexeme)):
             yield SyntaxProblem("number out of range", _place(text, offset), lexeme[:40])
 
 
@@ -191,7 +191,9 @@ def explain(data: bytes, decoder_message: str) -> list[SyntaxProblem]:
     """Return why the fast decoder refused a big text, mostly without parsing it a second time."""
     stop = syntax_stop(decoder_message)
     # The decoder calls a lone surrogate a truncation; the slow parser knows better.
-    if (not stop.is_cut_off and stop.byte is None) or (stop.is_cut_off and _SURROGATE.search(data)):
+    if (not stop.is_cut_off and stop.byte is None) or (
+        stop.is_cut_off and re.search(_SURROGATE, data)
+    ):
         try:
             read_json(data)
         except JsonSyntaxError as error:

@@ -32,7 +32,8 @@ _BEFORE_BYTES_MAX = 64 << 10
 _BEHIND_BYTES_MAX = 4 << 10
 # Ends of lists that are tried in what stands behind.
 _ENDS_MAX = 32
-_FIRST_ITEM = re.compile(rb'"items"\s{0,200}:\s{0,200}\[\s{0,200}(\{\s{0,200}"\w+"\s{0,200}:)')
+# Compiled where a list is large.
+_FIRST_ITEM = rb'"items"\s{0,200}:\s{0,200}\[\s{0,200}(\{\s{0,200}"\w+"\s{0,200}:)'
 
 
 class NoPieces(Exception):
@@ -56,7 +57,7 @@ class _Cuts(msgspec.Struct, frozen=True):
 
 def _cuts(head: bytes) -> _Cuts:
     """Learn how items are written from the first: each begins with the same key behind the same indent."""
-    first = _FIRST_ITEM.search(head) if looks_like_json(head) and head[:1] == b"{" else None
+    first = re.search(_FIRST_ITEM, head) if looks_like_json(head) and head[:1] == b"{" else None
     if first is None:
         raise NoPieces
     begin = re.escape(first[1])

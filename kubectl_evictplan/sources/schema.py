@@ -19,7 +19,7 @@ from kubectl_evictplan.kube.timestamps import parse_rfc3339_ns
 from kubectl_evictplan.sources.marked_tree import Path, written
 
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
-_PLAIN_DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)", re.ASCII)
+_PLAIN_DECIMAL = r"-?(0|[1-9][0-9]*)"
 
 
 # What must be a value of these types to be looked into.
@@ -166,7 +166,7 @@ class _FieldWalk:
         if not isinstance(value, int) or isinstance(value, bool):
             message = "must be an integer: write a plain decimal"
             return self._note(path, message, text or describe(value))
-        if text and not _PLAIN_DECIMAL.fullmatch(text):
+        if text and not re.fullmatch(_PLAIN_DECIMAL, text):
             message = "write a plain decimal integer: YAML readers disagree on this one"
             return self._note(path, message, text)
         if not _INT64_MIN <= value <= _INT64_MAX:
