@@ -152,7 +152,7 @@ def _exits(state: ClusterState, timing: Timing, scenario: Scenario, *, in_drain:
 
     def fraction(key: str, left_ns: int) -> float:
         state.timeline.exits_matter = True
-        if len(creations_ns.get(key, ())) > 1:
+        if creations_ns.get(key):
             state.timeline.exits.append((key, state.offset_ns, left_ns))
         return timing.pod_exit_fraction
 

@@ -68,3 +68,20 @@ def test_an_exit_between_two_creations_lets_the_second_one_be() -> None:
     (row,) = prediction.evictions
     assert (row.uid, row.certainty, row.windows[0].earliest_seconds) == ("third", "possible", 10)
     assert prediction.inputs.coverage.exact == 1
+
+
+def test_each_of_two_pods_of_one_name_ends_as_quickly_or_slowly_as_it_likes() -> None:
+    """The first one is gone before the second one comes to be, which is still there when its node goes: the same share of both shows neither."""
+    settings = ControllerSettings("1.29.6")
+    snapshot = make_snapshot(["n0", "n1"], [make_pod("p", "n0", grace_seconds=30, uid="first")])
+    events = [
+        make_event(10, "pod-delete", pods=["default/p"]),
+        make_event(20, "pod-create", pod=make_pod("p", "n0", grace_seconds=30, uid="second")),
+        make_event(25, "pod-delete", pods=["default/p"]),
+        make_event(45, "node-delete", "n0"),
+    ]
+    configuration = resolve_configuration(settings, snapshot.control_plane)
+    prediction = predict(snapshot, make_scenario(events, horizon=150), configuration)
+    told = {(row.uid, row.controller, row.certainty) for row in prediction.evictions}
+    assert ("second", "pod-gc", "possible") in told
+    assert prediction.inputs.coverage.exact == 0
