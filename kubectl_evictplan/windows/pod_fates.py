@@ -364,6 +364,8 @@ class _Tried:
         histories = self._seen[key] = []
         for timeline in world.runs(played, [each.timing for each in parts]):
             budget.spend(SIMULATION + ENTRY * len(timeline.entries))
+            if timeline.exits and PodExit.is_of_each_pod(timeline, world, played):
+                self._gathered.missed.add(PodExit.name)
             histories.append(self._gathered.add(slot, timeline))
         return histories
 

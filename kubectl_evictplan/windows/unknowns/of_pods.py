@@ -173,12 +173,9 @@ class PodExit(Unknown[PodTiming]):
 
     def __init__(self, world: PodWorld, *, matters: bool) -> None:
         self.matters = matters
-        # A name that is free for one creation and not for the one before, or whose pod goes before a creation and is followed by another one.
-        creations, names = (
-            world.scenario.creations_ns.items(),
-            {pod.key for pod in world.snapshot.pods},
-        )
-        self._creations_ns = {key: each for key, each in creations if len(each) > 1 or key in names}
+        # A name that is free for the second creation, or the third, and not for the one before.
+        creations = world.scenario.creations_ns.items()
+        self._creations_ns = {key: each for key, each in creations if len(each) > 1}
 
     @property
     def decides_who_is_created(self) -> bool:
@@ -191,16 +188,14 @@ class PodExit(Unknown[PodTiming]):
             yield _exiting(part, fraction)
 
     def between_creations(
-        self, part: PodTiming, run: Callable[[Timing], Timeline], instants_ns: Collection[int]
+        self, part: PodTiming, run: Callable[[Timing], Timeline]
     ) -> Iterator[PodTiming]:
         """Likewise; and such that a pod is gone just before each creation under its name. All pods use as much of it.
 
-        Where two of one name may end, one of them between creations and the other while something happens (at ``instants_ns``), that does
-        not stand for everything.
+        Where two of one name may end between creations, one after the other, that does not stand for everything.
         """
         left, tried = [0.0, 1.0], set[float]()
-        ends: dict[str, set[int]] = {}
-        decided: set[str] = set()
+        decided: set[tuple[str, int]] = set()
         while left:
             fraction = left.pop(0)
             if fraction in tried:
@@ -209,29 +204,44 @@ class PodExit(Unknown[PodTiming]):
             for key, from_ns, most_ns in run(_exiting(part, fraction).timing).exits:
                 inside = [at_ns - from_ns for at_ns in self._creations_ns[key]]
                 inside = [each for each in inside if _JUST_NS < each <= most_ns]
-                if any(from_ns < at_ns <= from_ns + most_ns for at_ns in instants_ns):
-                    ends.setdefault(key, set()).add(from_ns)
-                decided.update(key for _ in inside)
+                decided.update((key, from_ns) for _ in inside)
                 left += [(each - _JUST_NS) / most_ns for each in inside]
             if len(tried) + len(left) > _EXITS_MAX:
                 left.clear()
                 part = replace(part, missed=part.missed | {self.name})
-        if any(len(ends.get(key, ())) > 1 for key in decided):
+        if len({key for key, _ in decided}) < len(decided):
             part = replace(part, missed=part.missed | {self.name})
         yield from (_exiting(part, fraction) for fraction in sorted(tried))
+
+    @staticmethod
+    def is_of_each_pod(
+        timeline: Timeline, world: PodWorld, played: Mapping[str, NodePlayback]
+    ) -> bool:
+        """Whether a run shows a pod that makes room for another one of its name, and that one on its way out while something happens.
+
+        How much of its grace period each of them uses may be another share then; in a run it is the same.
+        """
+        exits = timeline.exits
+        if len({key for key, _, _ in exits}) == len(exits):
+            return False
+        instants_ns = {event.at_ns for event in world.scenario.events}
+        for node in played.values():
+            instants_ns.update(node.served_ns)
+            instants_ns.update(at_ns for at_ns, _ in node.decisions)
+        creations_ns = world.scenario.creations_ns
+        return any(
+            key == other
+            and any(
+                from_ns < at_ns <= min(from_ns + most_ns, later_ns) for at_ns in creations_ns[key]
+            )
+            and any(later_ns < at_ns <= later_ns + longest_ns for at_ns in instants_ns)
+            for key, from_ns, most_ns in exits
+            for other, later_ns, longest_ns in exits
+        )
 
 
 def _exiting(part: PodTiming, fraction: float) -> PodTiming:
     return replace(part, timing=replace(part.timing, pod_exit_fraction=fraction))
-
-
-def _instants_ns(world: PodWorld, played: Iterable[NodePlayback]) -> set[int]:
-    """Offsets at which something happens to the nodes in one history."""
-    instants = {event.at_ns for event in world.scenario.events}
-    for node in played:
-        instants.update(node.served_ns)
-        instants.update(at_ns for at_ns, _ in node.decisions)
-    return instants
 
 
 class RunningTimers(Unknown[PodTiming]):
@@ -249,7 +259,11 @@ class RunningTimers(Unknown[PodTiming]):
         """The same timers in one history."""
         if not self._timers:
             return self
-        return RunningTimers(self._timers, world.instants_ns | _instants_ns(world, played))
+        instants = world.instants_ns
+        for node in played:
+            instants.update(node.served_ns)
+            instants.update(at_ns for at_ns, _ in node.decisions)
+        return RunningTimers(self._timers, instants)
 
     def settle(self, part: PodTiming, most: int) -> Iterator[PodTiming]:
         """Both ends of their windows, and places just before a change."""
@@ -303,9 +317,8 @@ class PodTimings:
         running = self._timers.at(world, played.values())
         parts = [each for part in self._base for each in running.settle(part, len(self._base))]
         if self._exits is not None:
-            run, instants_ns = partial(world.simulate, played), _instants_ns(world, played.values())
-            between = self._exits.between_creations
-            parts = [each for one in parts for each in between(one, run, instants_ns)]
+            run = partial(world.simulate, played)
+            parts = [each for one in parts for each in self._exits.between_creations(one, run)]
         if not self._of_each_history:
             return parts
         apart = world.without_garbage_collection()
