@@ -77,7 +77,8 @@ def test_what_fits_nowhere_stays_pending_and_what_fits_is_bound_to_one_of_our_no
                     assert told.node in fit.nodes, where
                 else:
                     assert fit.verdict == Verdict.NOWHERE, where
-                    assert dict(fit.because) == told.reasons, where
+                    found = {refusal.filter: refusal.nodes for refusal in fit.because}
+                    assert found == told.reasons, where
                     filters.update(told.reasons.keys())
             cluster.clear()
     # The clusters asked something of every rule.
