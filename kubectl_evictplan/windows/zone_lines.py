@@ -354,6 +354,11 @@ class ZoneLine:
         return self._everybody(each.name for each in self.told if each.told is Told.MARK)
 
     @cached_property
+    def leaving_ns(self) -> list[int]:
+        """When somebody stops being worth a token, sorted."""
+        return sorted({at_ns for several in self.leaving.values() for at_ns in several})
+
+    @cached_property
     def entering_ns(self) -> list[int]:
         """When ticks put somebody in line after the start, sorted."""
         return sorted({each.at_ns for each in self.told if each.told is Told.MARK and each.at_ns})

@@ -177,7 +177,7 @@ def token_stretches(
 
 def _met_in(line: ZoneLine, *, seen_late: bool) -> Iterator[int]:
     """When somebody leaves a line, then when views begin and end in which a token is wasted."""
-    yield from sorted({at_ns for each in line.leaving.values() for at_ns in each if at_ns > 0})
+    yield from (at_ns for at_ns in line.leaving_ns if at_ns > 0)
     for view_ns in line.unknown_after_ready_ns if seen_late else ():
         yield from (view_ns, view_ns + STALE_LISTER_NS)
 
@@ -358,14 +358,13 @@ def _at_entries(lags: _Lags) -> Iterator[tuple[int, Held]]:
     Where the other one then leaves at an instant that a later token meets at less lag only, neither end shows that it gets that one.
     Each with the number of the token, counted backwards: those of changes are others.
     """
-    leaving_ns = {at_ns for several in lags.line.leaving.values() for at_ns in several}
     early_ns, late_ns = lags.early_ns, lags.late_ns
     met = [
         token
         for token, at_ns in enumerate(early_ns)
         if any(
             at_ns < leaves_ns and (token >= len(late_ns) or late_ns[token] >= leaves_ns)
-            for leaves_ns in leaving_ns
+            for leaves_ns in lags.line.leaving_ns
         )
     ]
     for enters_ns in lags.line.entering_ns if met else ():

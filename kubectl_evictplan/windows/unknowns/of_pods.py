@@ -224,10 +224,8 @@ class PodExit(Unknown[PodTiming]):
         exits = timeline.exits
         if len({key for key, _, _ in exits}) == len(exits):
             return False
-        instants_ns = {event.at_ns for event in world.scenario.events}
-        for node in played.values():
-            instants_ns.update(node.served_ns)
-            instants_ns.update(at_ns for at_ns, _ in node.decisions)
+        events_ns = {event.at_ns for event in world.scenario.events}
+        instants_ns = events_ns.union(*map(_instants_ns, played.values()))
         creations_ns = world.scenario.creations_ns
         return any(
             key == other
@@ -238,6 +236,11 @@ class PodExit(Unknown[PodTiming]):
             for key, from_ns, most_ns in exits
             for other, later_ns, longest_ns in exits
         )
+
+
+def _instants_ns(node: NodePlayback) -> set[int]:
+    """When something happens to the node in one history."""
+    return {*node.served_ns, *(at_ns for at_ns, _ in node.decisions)}
 
 
 def _exiting(part: PodTiming, fraction: float) -> PodTiming:
@@ -259,10 +262,7 @@ class RunningTimers(Unknown[PodTiming]):
         """The same timers in one history."""
         if not self._timers:
             return self
-        instants = world.instants_ns
-        for node in played:
-            instants.update(node.served_ns)
-            instants.update(at_ns for at_ns, _ in node.decisions)
+        instants = world.instants_ns.union(*map(_instants_ns, played))
         return RunningTimers(self._timers, instants)
 
     def settle(self, part: PodTiming, most: int) -> Iterator[PodTiming]:
