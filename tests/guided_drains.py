@@ -10,8 +10,9 @@ import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from contradictions import DeletionKey, deletions
+from contradictions import DeletionKey
 from drain_worlds import DrainedWorld
+from guided_realities import Farthest
 
 from kubectl_evictplan.cluster.readiness import ReadyTimes
 from kubectl_evictplan.cluster.timeline import Timeline
@@ -30,8 +31,6 @@ _SLOW_OR_FAST = {one.value for one in Latency} | {"delay"}
 # What is drawn of whom, and for the which time.
 _Name = tuple[object, ...]
 _Made = dict[_Name, float]
-# A pod and its deleter, in which of its windows, and the later or the earlier.
-_End = tuple[DeletionKey, int, bool]
 
 
 class DrainChoices:
@@ -79,25 +78,23 @@ class _GuidedTiming(DrainTiming, frozen=True, kw_only=True):
 
 
 class DrainGuide:
-    """What led farthest so far; ``windows`` of each eviction, in seconds."""
+    """Runs of drains that lean towards the ends of the ``windows`` of each eviction, in seconds."""
 
     def __init__(
         self, seed: str, windows: Mapping[DeletionKey, Sequence[tuple[float, float]]]
     ) -> None:
         self._seed = seed
         self._rng = random.Random(f"guide {seed}")
-        self._windows = windows
-        self._farthest: dict[_End, tuple[float, _Made]] = {}
+        self._farthest = Farthest[_Made](windows)
 
     def reality(self, world: DrainedWorld, number: int, times: ReadyTimes) -> Timeline:
         """The run of that number, which the guide learns from."""
         given: _Made = {}
         if number >= _FREE_AT_FIRST and self._farthest:
-            _, led_far = self._farthest[self._rng.choice(list(self._farthest))]
-            given = self._changed(led_far)
+            given = self._changed(self._farthest.any_of(self._rng))
         choices = DrainChoices(f"{self._seed} {number}", given)
         run = simulate(world.snapshot, world.scenario, world.configuration, _timing(choices, times))
-        self._learn(choices.made, run)
+        self._farthest.learn(choices.made, run.entries)
         return run
 
     def _changed(self, made: _Made) -> _Made:
@@ -110,19 +107,6 @@ class DrainGuide:
     def _another(self, value: float) -> float:
         near = min(max(value + self._rng.gauss(0, 0.03), _LEAST), _MOST)
         return self._rng.choice((_LEAST, _MOST, self._rng.random(), near))
-
-    def _learn(self, made: _Made, run: Timeline) -> None:
-        for key, instants in deletions(run.entries).items():
-            for place, (low, high) in enumerate(self._windows.get(key, ())):
-                for at in instants:
-                    if low <= at <= high:
-                        self._keep((key, place, False), -at, made)
-                        self._keep((key, place, True), at, made)
-
-    def _keep(self, end: _End, how_far: float, made: _Made) -> None:
-        known = self._farthest.get(end)
-        if known is None or how_far >= known[0]:
-            self._farthest[end] = how_far, made
 
 
 def _timing(choices: DrainChoices, times: ReadyTimes) -> Timing:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Generic, TypeVar
 
 from contradictions import DeletionKey, deletions
 
@@ -20,6 +21,7 @@ _SHARES = (0.02, 0.05, 0.1, 0.3)
 
 # All choices of one reality, in the order in which they were made: shares, and whole numbers.
 Made = list[float | int]
+_Made = TypeVar("_Made")
 # A pod and its deleter, in which of its windows, and the later or the earlier.
 _End = tuple[DeletionKey, int, bool]
 
@@ -49,23 +51,50 @@ class Choices(random.Random):
         return self._given[place] if place < len(self._given) else None
 
 
+class Farthest(Generic[_Made]):
+    """The choices that led farthest so far; ``windows`` of each eviction, in seconds."""
+
+    def __init__(self, windows: Mapping[DeletionKey, Sequence[tuple[float, float]]]) -> None:
+        self._windows = windows
+        self._of_ends: dict[_End, tuple[float, _Made]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._of_ends)
+
+    def any_of(self, rng: random.Random) -> _Made:
+        """Those of one end or another."""
+        return self._of_ends[rng.choice(list(self._of_ends))][1]
+
+    def learn(self, made: _Made, entries: Iterable[Entry]) -> None:
+        """See how far a reality led."""
+        for key, instants in deletions(entries).items():
+            for place, (low, high) in enumerate(self._windows.get(key, ())):
+                for at in instants:
+                    if low <= at <= high:
+                        self._keep((key, place, False), -at, made)
+                        self._keep((key, place, True), at, made)
+
+    def _keep(self, end: _End, how_far: float, made: _Made) -> None:
+        known = self._of_ends.get(end)
+        if known is None or how_far >= known[0]:
+            self._of_ends[end] = how_far, made
+
+
 class Guide:
-    """What led farthest so far; ``windows`` of each eviction, in seconds."""
+    """Realities that lean towards the ends of the ``windows`` of each eviction, in seconds."""
 
     def __init__(
         self, seed: str, windows: Mapping[DeletionKey, Sequence[tuple[float, float]]]
     ) -> None:
         self._seed = seed
         self._rng = random.Random(f"guide {seed}")
-        self._windows = windows
-        self._farthest: dict[_End, tuple[float, Made]] = {}
+        self._farthest = Farthest[Made](windows)
 
     def choices(self, number: int) -> Choices:
         """Chance for the reality of that number."""
         given: Made = []
         if number >= _FREE_AT_FIRST and number % 4 and self._farthest:
-            _, led_far = self._farthest[self._rng.choice(list(self._farthest))]
-            given = self._changed(led_far)
+            given = self._changed(self._farthest.any_of(self._rng))
         return Choices(f"{self._seed} {number}", given)
 
     def _changed(self, made: Made) -> Made:
@@ -83,14 +112,4 @@ class Guide:
 
     def learn(self, choices: Choices, entries: Iterable[Entry]) -> None:
         """See how far a reality led."""
-        for key, instants in deletions(entries).items():
-            for place, (low, high) in enumerate(self._windows.get(key, ())):
-                for at in instants:
-                    if low <= at <= high:
-                        self._keep((key, place, False), -at, choices.made)
-                        self._keep((key, place, True), at, choices.made)
-
-    def _keep(self, end: _End, how_far: float, made: Made) -> None:
-        known = self._farthest.get(end)
-        if known is None or how_far >= known[0]:
-            self._farthest[end] = how_far, made
+        self._farthest.learn(choices.made, entries)
