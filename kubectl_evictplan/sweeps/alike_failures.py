@@ -36,7 +36,7 @@ from kubectl_evictplan.sweeps.apart import (
     taken_apart,
 )
 from kubectl_evictplan.windows.unknowns.last_heartbeats import longest_renewal_ns
-from kubectl_evictplan.windows.unknowns.monitor_ticks import (
+from kubectl_evictplan.windows.unknowns.tick_meetings import (
     critical_instants,
     monitor_cost_max_ns,
 )

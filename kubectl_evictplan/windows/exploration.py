@@ -52,8 +52,8 @@ from kubectl_evictplan.windows.spent_tokens import (
 )
 from kubectl_evictplan.windows.unknowns.last_heartbeats import LastHeartbeats
 from kubectl_evictplan.windows.unknowns.lines import TokenAtStart
-from kubectl_evictplan.windows.unknowns.monitor_ticks import TickMeetings, monitor_cost_max_ns
 from kubectl_evictplan.windows.unknowns.of_node_runs import pieces
+from kubectl_evictplan.windows.unknowns.tick_meetings import TickMeetings, monitor_cost_max_ns
 
 # (what is done, how many of it so far, how many in all)
 Progress = Callable[[str, int, int], None]

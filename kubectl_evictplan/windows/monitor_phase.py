@@ -24,7 +24,7 @@ from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS
 from kubectl_evictplan.kube.objects import READY, ClusterSnapshot, Node
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.simulate import starts_without_controller
-from kubectl_evictplan.windows.unknowns.monitor_ticks import monitor_cost_max_ns
+from kubectl_evictplan.windows.unknowns.tick_meetings import monitor_cost_max_ns
 
 _GIVEN_UP = (STATUS_UNKNOWN, STATUS_NEVER_UPDATED)
 # Clocks of a control plane that are kept by NTP differ by less.

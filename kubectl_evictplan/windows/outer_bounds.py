@@ -49,7 +49,7 @@ from kubectl_evictplan.windows.unknowns.lines import (
     token_max_ns,
     wasted_tokens_max,
 )
-from kubectl_evictplan.windows.unknowns.monitor_ticks import monitor_cost_max_ns
+from kubectl_evictplan.windows.unknowns.tick_meetings import monitor_cost_max_ns
 
 # Bounds that differ by less are told as one, so that what follows from them is found out once for many nodes: it is
 # a fiftieth of a period of the monitor, by which bounds are wide anyhow.

@@ -37,7 +37,6 @@ from kubectl_evictplan.windows.pod_worlds import (
     nodes_of_touched_pods,
 )
 from kubectl_evictplan.windows.simple_fates import SimpleFates
-from kubectl_evictplan.windows.unknowns.monitor_ticks import monitor_cost_max_ns
 from kubectl_evictplan.windows.unknowns.of_pods import PodExit, PodTimings
 from kubectl_evictplan.windows.unknowns.services import (
     HISTORIES_MAX,
@@ -47,6 +46,7 @@ from kubectl_evictplan.windows.unknowns.services import (
 )
 from kubectl_evictplan.windows.unknowns.starts import has_unknown_instants
 from kubectl_evictplan.windows.unknowns.tick_cells import TickSteps
+from kubectl_evictplan.windows.unknowns.tick_meetings import monitor_cost_max_ns
 
 if TYPE_CHECKING:
     from kubectl_evictplan.windows.unknowns.met_ticks import MetTicks, MovedTicks

@@ -28,7 +28,7 @@ from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.node_courses import NodeCourse, NodeCourses, Stretch
 from kubectl_evictplan.windows.spans import NEVER_NS, Span
 from kubectl_evictplan.windows.spent_tokens import StatesBefore
-from kubectl_evictplan.windows.unknowns.monitor_ticks import monitor_cost_max_ns
+from kubectl_evictplan.windows.unknowns.tick_meetings import monitor_cost_max_ns
 
 # Longer scenarios have their last segments looked at only.
 _SEGMENTS_MAX = 40

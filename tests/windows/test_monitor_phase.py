@@ -32,7 +32,7 @@ from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings
 from kubectl_evictplan.windows.monitor_phase import VisiblePhase, visible_phase
-from kubectl_evictplan.windows.unknowns.monitor_ticks import monitor_cost_max_ns
+from kubectl_evictplan.windows.unknowns.tick_meetings import monitor_cost_max_ns
 
 PERIOD_NS = 5 * SECOND_NS
 LEADER = ControlPlaneFlags(leader_acquire_time_ns=epoch_ns(-3600))

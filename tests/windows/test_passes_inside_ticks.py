@@ -21,7 +21,7 @@ from kubectl_evictplan.kube.objects import ControlPlaneFlags
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
-from kubectl_evictplan.windows.unknowns.monitor_ticks import critical_instants
+from kubectl_evictplan.windows.unknowns.tick_meetings import critical_instants
 
 
 def predicted(*events: ScenarioEvent) -> Prediction:

@@ -24,7 +24,7 @@ from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings
 from kubectl_evictplan.windows.spent_tokens import all_down_until_ns
-from kubectl_evictplan.windows.unknowns.monitor_ticks import critical_instants
+from kubectl_evictplan.windows.unknowns.tick_meetings import critical_instants
 
 PERIOD = 5
 # What a tick costs at the most, with two or three nodes.

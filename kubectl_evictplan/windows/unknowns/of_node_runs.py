@@ -19,8 +19,9 @@ from kubectl_evictplan.windows.alike_nodes import AlikeNodes
 from kubectl_evictplan.windows.pieces import Grid, Piece
 from kubectl_evictplan.windows.spent_tokens import all_down_until_ns, still_in_line
 from kubectl_evictplan.windows.unknowns.last_heartbeats import LastHeartbeats
-from kubectl_evictplan.windows.unknowns.monitor_ticks import MonitorPhase, TickCost, TickMeetings
+from kubectl_evictplan.windows.unknowns.monitor_ticks import MonitorPhase, TickCost
 from kubectl_evictplan.windows.unknowns.starts import KubeletReturns, ProcessStarts
+from kubectl_evictplan.windows.unknowns.tick_meetings import TickMeetings
 from kubectl_evictplan.windows.unknowns.tick_orders import TickOrders
 from kubectl_evictplan.windows.unknowns.unknown import Unknown, settled
 

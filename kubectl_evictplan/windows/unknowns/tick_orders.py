@@ -20,9 +20,9 @@ from kubectl_evictplan.windows.circumstances import Moment
 from kubectl_evictplan.windows.pieces import Grid, Piece
 from kubectl_evictplan.windows.spans import Span
 from kubectl_evictplan.windows.unknowns.last_heartbeats import LastHeartbeats
-from kubectl_evictplan.windows.unknowns.monitor_ticks import TickMeetings
 from kubectl_evictplan.windows.unknowns.starts import is_open_return
 from kubectl_evictplan.windows.unknowns.tick_cells import Cell, Process, Tick, TickSteps
+from kubectl_evictplan.windows.unknowns.tick_meetings import TickMeetings
 
 
 class _Sighting(msgspec.Struct, frozen=True):
