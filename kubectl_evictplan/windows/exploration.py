@@ -4,7 +4,7 @@ The one hard thing of this program. Three steps:
 
 1. Node runs (``unknowns/``, ``node_runs``): health, zones, limiters and decisions at both ends of every piece
    between critical phases of the monitor. No pods, and nobody is served.
-2. Lines (``line_windows``): for each zone of a piece, when its waiting nodes can be served.
+2. Lines (``piece_runs``): for each zone of a piece, when its waiting nodes can be served.
 3. Pods (``pod_fates``): what follows for the pods of each node.
 """
 
@@ -26,12 +26,7 @@ from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.alike_nodes import AlikeNodes
 from kubectl_evictplan.windows.budget import Budget, node_runs_max, units_of
 from kubectl_evictplan.windows.line_replays import Replays
-from kubectl_evictplan.windows.node_runs import (
-    NodeRun,
-    NodeRunner,
-    PieceRun,
-    run_piece,
-)
+from kubectl_evictplan.windows.node_runs import NodeRun, NodeRunner
 from kubectl_evictplan.windows.outcome import (
     READY,
     TAINT_ADDED,
@@ -43,6 +38,7 @@ from kubectl_evictplan.windows.outcome import (
     ZoneStateKey,
 )
 from kubectl_evictplan.windows.outer_bounds import OuterBounds
+from kubectl_evictplan.windows.piece_runs import PieceRun, run_piece
 from kubectl_evictplan.windows.pieces import Piece
 from kubectl_evictplan.windows.pod_fates import PodFates
 from kubectl_evictplan.windows.pod_worlds import is_leaving_without_node, nodes_of_touched_pods

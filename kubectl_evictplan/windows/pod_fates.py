@@ -21,13 +21,9 @@ from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.playback import NodePlayback
 from kubectl_evictplan.windows.budget import ENTRY, LOOK_UP, SIMULATION, Budget, spread
 from kubectl_evictplan.windows.gathered import Gathered, Slot
-from kubectl_evictplan.windows.node_runs import (
-    PieceRun,
-    course_over,
-    gap_between_outcomes_ns,
-)
 from kubectl_evictplan.windows.outcome import Exploration
 from kubectl_evictplan.windows.outer_bounds import OuterBounds
+from kubectl_evictplan.windows.piece_runs import PieceRun, course_over, gap_between_outcomes_ns
 from kubectl_evictplan.windows.pieces import Piece
 from kubectl_evictplan.windows.pod_worlds import (
     Countdowns,

@@ -21,7 +21,7 @@ from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import NO_EXECUTE, Pod, Taint
 from kubectl_evictplan.kube.taints import NOT_READY, UNREACHABLE
 from kubectl_evictplan.windows.circumstances import Circumstance, Contribution, tell_spans_apart
-from kubectl_evictplan.windows.node_runs import NodeRun, PieceRun, gap_between_outcomes_ns
+from kubectl_evictplan.windows.node_runs import NodeRun
 from kubectl_evictplan.windows.outcome import (
     TAINT_ADDED,
     EvictionKey,
@@ -30,6 +30,7 @@ from kubectl_evictplan.windows.outcome import (
     PossibleEviction,
 )
 from kubectl_evictplan.windows.outer_bounds import NodeBounds, OuterBounds
+from kubectl_evictplan.windows.piece_runs import PieceRun, gap_between_outcomes_ns
 from kubectl_evictplan.windows.pod_worlds import PodWorld
 from kubectl_evictplan.windows.spans import NEVER_NS, Span, disjoint_outcomes
 

@@ -24,7 +24,8 @@ from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings
 from kubectl_evictplan.windows.alike_nodes import AlikeNodes
 from kubectl_evictplan.windows.line_replays import Asked, _replayed
-from kubectl_evictplan.windows.node_runs import NodeRunner, _rules
+from kubectl_evictplan.windows.node_runs import NodeRunner
+from kubectl_evictplan.windows.piece_runs import line_rules
 from kubectl_evictplan.windows.unknowns.lines import PASS_LAG_MAX_NS
 from kubectl_evictplan.windows.unknowns.of_node_runs import pieces
 from kubectl_evictplan.windows.zone_lines import Placed, ZoneLine, groups_of
@@ -91,7 +92,7 @@ def replays(world: World) -> list[tuple[str, bool, Any, tuple[int, ...]]]:
             late = {False, world.configuration.profile.taint_on_current_condition}
             for inside, lag_ns, stale in product((False, True), LAGS_NS, sorted(late)):
                 rules = replace(
-                    _rules(run, world.configuration),
+                    line_rules(run, world.configuration),
                     lag_ns=lag_ns,
                     mid_tick_pass=inside,
                     stale_lister=stale,

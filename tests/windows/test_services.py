@@ -21,7 +21,7 @@ from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings
 from kubectl_evictplan.simulation.simulate import simulate
 from kubectl_evictplan.windows.line_windows import WaitWindow
-from kubectl_evictplan.windows.node_runs import NodeRecord
+from kubectl_evictplan.windows.node_records import NodeRecord
 from kubectl_evictplan.windows.unknowns.services import HISTORIES_MAX, History, Services
 
 

@@ -21,7 +21,8 @@ from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.playback import NodePlayback
 from kubectl_evictplan.simulation.simulate import starts_without_controller
 from kubectl_evictplan.windows.node_records import NodeRecord
-from kubectl_evictplan.windows.node_runs import NodeRun, PieceRun
+from kubectl_evictplan.windows.node_runs import NodeRun
+from kubectl_evictplan.windows.piece_runs import PieceRun
 from kubectl_evictplan.windows.pod_worlds import Countdowns
 from kubectl_evictplan.windows.spans import Span
 from kubectl_evictplan.windows.unknowns.services import History
