@@ -69,7 +69,6 @@ def fail(
     the leader of kube-controller-manager, a majority of etcd, every API server. Of the control plane all replicas fail: both its
     components, kube-controller-manager alone, or kube-apiserver alone.
     """
-    from kubectl_evictplan.commands.likely import likely_duration
     from kubectl_evictplan.kube.durations import parse_bounded_duration_ns
 
     kind, names = _kind_and_names(words)
@@ -84,7 +83,7 @@ def fail(
         raise mistake(message, help_on("what-if", "fail"))
 
     problems: list[Problem] = []
-    back_ns = parsed("--for", duration, parse_bounded_duration_ns, likely_duration, problems)
+    back_ns = parsed("--for", duration, parse_bounded_duration_ns, _likely_duration, problems)
     if problems:
         raise InputError(problems)
     if kind in _COMPONENTS:
@@ -143,6 +142,12 @@ def _outage(
     grace_ns = _grace_period_ns(snapshot, options)
     events = outages.outage_events(outage, duration_ns, snapshot, grace_ns, options.title)
     return events, [*outages.outage_warnings(outage, duration_ns, snapshot, grace_ns)]
+
+
+def _likely_duration(text: str) -> str:
+    from kubectl_evictplan.commands.likely import likely_duration  # only mistakes pay for it
+
+    return likely_duration(text)
 
 
 def _kind_and_names(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:

@@ -167,8 +167,10 @@ def _assessed(assess: Callable[[], Prediction], output: str) -> Prediction:
 
 def _load_modules(output: str) -> None:
     """Load what an answer is made with, which takes a while."""
-    told = "report.json_text" if output == "json" else "report.content"
-    for name in ("prediction.predict", "impact.assess", told):
+    told = ["report.content"]
+    if output == "json":
+        told = ["report.json_text", "impact.claims", "impact.findings", "commands.large_json"]
+    for name in ("prediction.predict", "impact.assess", *told):
         import_module(f"kubectl_evictplan.{name}")
 
 

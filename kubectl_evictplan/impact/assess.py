@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 
 from msgspec.structs import replace
@@ -10,9 +10,6 @@ from msgspec.structs import replace
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.engine.drain_timing import AssumeReady
 from kubectl_evictplan.impact.budgets import budget_impacts
-from kubectl_evictplan.impact.claims import volume_impacts
-from kubectl_evictplan.impact.comebacks import not_coming_back
-from kubectl_evictplan.impact.findings import find
 from kubectl_evictplan.impact.quorums import quorum_impacts
 from kubectl_evictplan.impact.replacements import ASSUMPTION, replacement_fits
 from kubectl_evictplan.impact.services import (
@@ -23,14 +20,19 @@ from kubectl_evictplan.impact.services import (
 )
 from kubectl_evictplan.impact.successors import LEARNT, Assumed
 from kubectl_evictplan.impact.volumes import SHARED_MODES, UNKNOWN
-from kubectl_evictplan.impact.workloads import workload_impacts
 from kubectl_evictplan.impact.world import World
 from kubectl_evictplan.kube.durations import format_duration
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.kube.scheduling.answers import Unknown, Verdict
 from kubectl_evictplan.kube.scheduling.storage_capacity import KIND as CAPACITIES
 from kubectl_evictplan.prediction.document import Prediction
-from kubectl_evictplan.prediction.impact_document import Impact
+from kubectl_evictplan.prediction.impact_document import (
+    Finding,
+    Impact,
+    NotComingBack,
+    VolumeImpact,
+    WorkloadImpact,
+)
 from kubectl_evictplan.prediction.records import RowsLater
 from kubectl_evictplan.scenarios.names import listed
 from kubectl_evictplan.scenarios.scenario import Scenario
@@ -59,10 +61,10 @@ def assess_impact(
     world = World(snapshot, scenario, configuration, prediction, Assumed(ready, given))
     impact = Impact(
         services=service_impacts(world),
-        workloads=RowsLater(partial(workload_impacts, world)),
+        workloads=RowsLater(partial(_workloads, world)),
         budgets=budget_impacts(world),
-        volumes=RowsLater(partial(volume_impacts, world)),
-        not_coming_back=RowsLater(partial(not_coming_back, world)),
+        volumes=RowsLater(partial(_volumes, world)),
+        not_coming_back=RowsLater(partial(_not_coming_back, world)),
         quorums=quorum_impacts(world, frozenset(quorums)),
         findings=(),
         replacements=replacement_fits(world),
@@ -70,10 +72,37 @@ def assess_impact(
     pushed = len(world.pushed.since_ns)
     return replace(
         impact,
-        findings=RowsLater(partial(find, world, impact)),
+        findings=RowsLater(partial(_findings, world, impact)),
         assumptions=RowsLater(partial(_assumptions, snapshot, impact, ready, given=given)),
         not_evaluated=RowsLater(partial(_not_evaluated, snapshot, impact, pushed)),
     )
+
+
+# What is found out when somebody reads it is imported then: an answer that shows nothing of it may be over before.
+
+
+def _workloads(world: World) -> Iterable[WorkloadImpact]:
+    from kubectl_evictplan.impact.workloads import workload_impacts
+
+    return workload_impacts(world)
+
+
+def _volumes(world: World) -> Iterable[VolumeImpact]:
+    from kubectl_evictplan.impact.claims import volume_impacts
+
+    return volume_impacts(world)
+
+
+def _not_coming_back(world: World) -> Iterable[NotComingBack]:
+    from kubectl_evictplan.impact.comebacks import not_coming_back
+
+    return not_coming_back(world)
+
+
+def _findings(world: World, impact: Impact) -> Iterable[Finding]:
+    from kubectl_evictplan.impact.findings import find
+
+    return find(world, impact)
 
 
 def _assumptions(

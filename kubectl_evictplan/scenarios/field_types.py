@@ -25,7 +25,6 @@ from kubectl_evictplan.kube.objects import Node, Pod, Taint, Toleration
 from kubectl_evictplan.kube.selectors import parse_label_selector
 from kubectl_evictplan.kube.taints import taint_text
 from kubectl_evictplan.kube.validation import validate_tolerations
-from kubectl_evictplan.scenarios.document import Document
 from kubectl_evictplan.scenarios.names import unknown_name
 from kubectl_evictplan.scenarios.taint_words import TaintRemoval, parse_taint, parse_taint_removal
 from kubectl_evictplan.scenarios.targets import nodes_by_selector, nodes_by_zone
@@ -33,6 +32,7 @@ from kubectl_evictplan.sources.marked_tree import Path
 from kubectl_evictplan.sources.wire import WireToleration
 
 if TYPE_CHECKING:
+    from kubectl_evictplan.scenarios.document import Document
     from kubectl_evictplan.scenarios.history import History
     from kubectl_evictplan.scenarios.scenario import ScenarioEvent
 

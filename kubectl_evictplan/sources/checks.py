@@ -30,11 +30,10 @@ from kubectl_evictplan.kube.objects import (
 )
 from kubectl_evictplan.sources import wire
 from kubectl_evictplan.sources.diagnostics import Diagnostics
-from kubectl_evictplan.sources.marked_tree import path_text
+from kubectl_evictplan.sources.marked_tree import WrongField, path_text
 from kubectl_evictplan.sources.model_builder import ModelBuilder
 from kubectl_evictplan.sources.needs_checks import HAS_VALUES, WRONG_VALUES, needs_violations
 from kubectl_evictplan.sources.reading import GET_COMMAND
-from kubectl_evictplan.sources.schema import WrongField
 
 # Components' clocks and the moment of the dump differ by a little without anything being wrong.
 FUTURE_TOLERATED_NS = 60 * SECOND_NS

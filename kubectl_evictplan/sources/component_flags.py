@@ -5,7 +5,6 @@ Other arguments may hold anything and are never kept.
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -113,6 +112,8 @@ def node_arguments(text: str) -> dict[str, dict[str, str]]:
     The annotation is a JSON list of words, those of the configuration file too, with secrets masked.
     {} for agents, and for what is no such list.
     """
+    import json  # few clusters have one
+
     try:
         words = json.loads(text)
     except (ValueError, RecursionError):

@@ -17,10 +17,15 @@ from msgspec.structs import replace
 
 from kubectl_evictplan.errors import Problem
 from kubectl_evictplan.kube.objects import ClusterSnapshot
-from kubectl_evictplan.sources import json_reader, reading, wire
+from kubectl_evictplan.sources import reading, wire
 from kubectl_evictplan.sources.diagnostics import Document, Origin
 from kubectl_evictplan.sources.items import ItemReader
-from kubectl_evictplan.sources.json_reader import JsonSyntaxError, SyntaxProblem
+from kubectl_evictplan.sources.json_syntax import (
+    DEPTH_MAX,
+    JsonSyntaxError,
+    SyntaxProblem,
+    check_json,
+)
 from kubectl_evictplan.sources.kinds import Verdict, classify, item_kind
 from kubectl_evictplan.sources.reading import Content, ReadProblem
 from kubectl_evictplan.sources.snapshot import SnapshotError, decode_document
@@ -148,7 +153,7 @@ class DocumentReader:
             return
         if len(data) <= CHECKED_BYTES_MAX:
             try:
-                json_reader.check_json(data)
+                check_json(data)
             except JsonSyntaxError as error:
                 if not error.is_json and content.ends_with(".yaml", ".yml"):
                     self._yaml(content, is_named)
@@ -162,12 +167,14 @@ class DocumentReader:
         try:
             envelope = wire.ENVELOPE.decode(data)
         except RecursionError:
-            message = f"nested deeper than {json_reader.DEPTH_MAX}"
+            message = f"nested deeper than {DEPTH_MAX}"
             self._diagnostics.problem(origin, message)
             return
         except msgspec.ValidationError:
             envelope = wire.Envelope()
         except msgspec.DecodeError as error:
+            from kubectl_evictplan.sources import json_reader
+
             found = json_reader.explain(data, str(error))
             below = [problem.below(first_line - 1) for problem in found]
             self._problems(origin.document.file, below)
@@ -187,6 +194,8 @@ class DocumentReader:
                     witness.see(raw, kind)
         else:
             self._assembly.objects_seen += 1
+            from kubectl_evictplan.sources import json_reader
+
             try:
                 tree = json_reader.read_json(data)
             except JsonSyntaxError as error:
@@ -268,6 +277,8 @@ class DocumentReader:
 
 def _around_items(data: bytes, items: list[msgspec.Raw]) -> list[SyntaxProblem]:
     """Return what is wrong with a big list apart from its items, such as two lists of them."""
+    from kubectl_evictplan.sources import json_reader
+
     start, end = _stretch_of(data, items)
     try:
         json_reader.read_json(data[:start] + data[end:])

@@ -15,13 +15,13 @@ import msgspec
 from kubectl_evictplan.errors import InputError, Problem
 from kubectl_evictplan.kube.objects import ControlPlaneFlags, Node, Pod
 from kubectl_evictplan.kube.quantities import BadQuantity
-from kubectl_evictplan.sources import schema, wire, wire_control_plane
+from kubectl_evictplan.sources import wire, wire_control_plane
 from kubectl_evictplan.sources.assembly import Assembly, Source
 from kubectl_evictplan.sources.checks import budget_oddities, violations
 from kubectl_evictplan.sources.control_plane import component_of
 from kubectl_evictplan.sources.diagnostics import Diagnostics, Document, Origin
 from kubectl_evictplan.sources.infrastructure import BUILDERS, leader_lease, pod_claims
-from kubectl_evictplan.sources.json_reader import JsonSyntaxError, read_json
+from kubectl_evictplan.sources.json_syntax import JsonSyntaxError, check_json
 from kubectl_evictplan.sources.kinds import IGNORED, Classified, Verdict, classify, item_kind
 from kubectl_evictplan.sources.marked_tree import Path
 from kubectl_evictplan.sources.model_builder import BadTimestamp, ModelBuilder
@@ -92,7 +92,7 @@ class ItemReader:
                 self.witness.see(raw, kind)
             try:
                 if search:
-                    read_json(bytes(raw))
+                    check_json(bytes(raw))
                 decoded = decode(raw)
                 if type(decoded) is wire.WirePod and decoded.api_version in pod_versions:
                     pod = build_pod(decoded)
@@ -207,6 +207,8 @@ class ItemReader:
             # What is in an object that is not read cannot hurt.
             self.assembly.ignore(str(head.kind))
             return
+        from kubectl_evictplan.sources.json_reader import read_json  # not for most
+
         try:
             tree = read_json(data)
         except JsonSyntaxError as error:
@@ -221,7 +223,7 @@ class ItemReader:
         ``kind`` is that of the list it stands in, when that says so.
         """
         if not isinstance(tree, dict):
-            got = schema.describe(tree)
+            got = _described(tree)
             self.diagnostics.problem(origin, "expected an object", got=got)
             return
         if kind:
@@ -263,7 +265,7 @@ class ItemReader:
             message = "items is null: read as an empty list"
             self.diagnostics.warning("empty-list", message, origin.document.file)
         elif not isinstance(items, list):
-            got = schema.describe(items)
+            got = _described(items)
             self.diagnostics.problem(origin, "must be a list", path=("items",), got=got)
         else:
             meta = tree.get("metadata")
@@ -286,6 +288,8 @@ class ItemReader:
             self.diagnostics.problem(origin, message)
 
     def _read_object(self, kind: str, tree: dict[str, Any], origin: Origin) -> None:
+        from kubectl_evictplan.sources import schema
+
         before = len(self.diagnostics.problems)
         subject = _subject(tree)
         read = schema.read_fields(wire.KINDS[kind].type, tree)
@@ -426,6 +430,12 @@ def _head(data: bytes) -> wire.Envelope:
         return wire.ENVELOPE.decode(data)
     except (msgspec.DecodeError, RecursionError):
         return wire.Envelope()
+
+
+def _described(value: Any) -> str:
+    from kubectl_evictplan.sources.schema import describe
+
+    return describe(value)
 
 
 def _subject(tree: dict[str, Any]) -> str:

@@ -11,69 +11,25 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
-
-import msgspec
+from typing import Any
 
 from kubectl_evictplan.sources.decoder_messages import syntax_stop
+from kubectl_evictplan.sources.json_syntax import (
+    DEPTH_MAX,
+    JsonSyntaxError,
+    SyntaxProblem,
+    may_be_deep,
+)
 
-DEPTH_MAX = 200
 # Longer integers fit no field; int() on hostile ones takes quadratic time.
 _DIGITS_KEPT = 60
 
 # Compiled where they are needed: most files are read without.
 _LEXEMES = r'(?s)"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+'
 _FRACTION = r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?"
-_ESCAPED_COLONS = (rb"\u003a", rb"\u003A")
 _SURROGATE = rb"\\u[dD][89a-fA-F]"
-_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 # What may stand behind the digits that Python's decoder has taken already.
 _CUT_NUMBERS = ("-", ".", "e", "E", "e+", "e-", "E+", "E-")
-
-
-class SyntaxProblem(NamedTuple):
-    """What is wrong, and at which ``LINE:COL``; "" when unknown."""
-
-    message: str
-    place: str
-    got: str = ""
-
-    def below(self, lines: int) -> SyntaxProblem:
-        """Return it for a text that stands below so many others."""
-        line, colon, column = self.place.partition(":")
-        return self._replace(place=f"{int(line) + lines}{colon}{column}") if colon else self
-
-
-class JsonSyntaxError(ValueError):
-    """The text is not one acceptable JSON value; carries every problem found."""
-
-    def __init__(self, problems: list[SyntaxProblem], *, is_json: bool = True) -> None:
-        super().__init__(problems[0].message)
-        self.problems = problems
-        # False: no JSON at all, perhaps YAML that begins with a brace.
-        self.is_json = is_json
-
-
-def check_json(data: bytes) -> None:
-    """Raise JsonSyntaxError with all problems of UTF-8 JSON, as ``read_json`` does; much faster if it has none.
-
-    The fast decoder refuses everything odd but keys that stand twice and deep nesting. Of equal keys it keeps one:
-    written again, the text then has fewer colons. An escaped colon would count as one more. What is written again nests
-    as deep, and is shorter without its blanks.
-    """
-    try:
-        again = msgspec.json.encode(msgspec.json.decode(data))
-    except (msgspec.MsgspecError, RecursionError):
-        again = None
-    if again is None or not _is_plain(data, again):
-        read_json(data)
-
-
-def _is_plain(data: bytes, again: bytes) -> bool:
-    """Whether nothing was lost when it was written again, and it is not deep."""
-    has_equal_keys = again.count(b":") != data.count(b":")
-    may_have_more = any(escaped in data for escaped in _ESCAPED_COLONS)
-    return not (has_equal_keys or may_have_more or _may_be_deep(again))
 
 
 def read_json(data: bytes) -> Any:
@@ -88,7 +44,7 @@ def read_json(data: bytes) -> Any:
         raise JsonSyntaxError([problem], is_json=False) from None
     except RecursionError:
         tree, is_odd = None, True
-    if is_odd or _may_be_deep(data) or (re.search(_SURROGATE, data) and not _is_unicode(tree)):
+    if is_odd or may_be_deep(data) or (re.search(_SURROGATE, data) and not _is_unicode(tree)):
         problems = list(_find_problems(text))
         if problems:
             raise JsonSyntaxError(problems)
@@ -214,22 +170,6 @@ def _place(text: str, offset: int) -> str:
     """Return the 1-based ``LINE:COL`` of a character."""
     line_start = text.rfind("\n", 0, offset) + 1
     return f"{text.count(chr(10), 0, offset) + 1}:{offset - line_start + 1}"
-
-
-def _may_be_deep(data: bytes) -> bool:
-    """Tell whether brackets nest deeper than ``DEPTH_MAX``, those in strings included.
-
-    Strings could also hide depth; but not from the parser's own limit, and only fields that are
-    read are ever walked.
-    """
-    brackets = data.translate(None, _NO_BRACKETS)
-    for _ in range(DEPTH_MAX):
-        before = len(brackets)
-        brackets = brackets.replace(b"{}", b"").replace(b"[]", b"")
-        if len(brackets) == before:
-            # Nothing left, or only what strings left unbalanced.
-            return False
-    return bool(brackets)
 
 
 def _is_unicode(tree: Any) -> bool:

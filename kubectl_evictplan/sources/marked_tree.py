@@ -6,11 +6,20 @@ look at the marks. Apart from the reader, because whoever reads JSON needs no YA
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 Path = tuple[str | int, ...]
+
+
+class WrongField(NamedTuple):
+    """One field that cannot be read as it should."""
+
+    path: Path
+    message: str
+    got: str
+    expected: str = ""
 
 
 class Place(msgspec.Struct, frozen=True, order=True):

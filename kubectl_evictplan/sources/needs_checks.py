@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator
 from kubectl_evictplan.kube.needs import HONOR, IGNORE, NODE_NAME_FIELD
 from kubectl_evictplan.kube.validation import parse_int64
 from kubectl_evictplan.sources import wire, wire_needs
-from kubectl_evictplan.sources.marked_tree import Path
-from kubectl_evictplan.sources.schema import WrongField
+from kubectl_evictplan.sources.marked_tree import Path, WrongField
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 # Whether each operator of a label selector has values, and what is said where it is not so.

@@ -17,7 +17,7 @@ from typing import BinaryIO
 import msgspec
 
 from kubectl_evictplan.sources import wire
-from kubectl_evictplan.sources.json_reader import JsonSyntaxError, read_json
+from kubectl_evictplan.sources.json_syntax import JsonSyntaxError, check_json
 from kubectl_evictplan.sources.kinds import Verdict, classify, item_kind
 from kubectl_evictplan.sources.reading import MIB, looks_like_json
 
@@ -67,7 +67,7 @@ def _cuts(head: bytes) -> _Cuts:
 def kind_around(before: bytes, behind: bytes) -> str:
     """Return the kind of the items of the list around them, "" where they say it themselves."""
     try:
-        read_json(before + behind)
+        check_json(before + behind)
         envelope = wire.ENVELOPE.decode(before + behind)
     except (JsonSyntaxError, ValueError, RecursionError):
         raise NoPieces from None

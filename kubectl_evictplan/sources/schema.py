@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import re
 from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec import inspect
 
 from kubectl_evictplan.kube.quantities import BadQuantity, parse_quantity
 from kubectl_evictplan.kube.timestamps import parse_rfc3339_ns
-from kubectl_evictplan.sources.marked_tree import Path, written
+from kubectl_evictplan.sources.marked_tree import Path, WrongField, written
 
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 _PLAIN_DECIMAL = r"-?(0|[1-9][0-9]*)"
@@ -30,15 +30,6 @@ _SHAPES: dict[type[inspect.Type], tuple[type, str]] = {
     inspect.VarTupleType: (list, "a list"),
     inspect.BoolType: (bool, "a boolean"),
 }
-
-
-class WrongField(NamedTuple):
-    """One field that cannot be read as it should."""
-
-    path: Path
-    message: str
-    got: str
-    expected: str = ""
 
 
 class FieldsRead(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from kubectl_evictplan.sources.json_reader import DEPTH_MAX
+from kubectl_evictplan.sources.json_syntax import DEPTH_MAX
 from kubectl_evictplan.sources.marked_tree import Mark, MarkedList, MarkedMap, Place
 
 # Every value costs some hundred bytes; a manifest of a pod has about a hundred.

@@ -20,7 +20,6 @@ from kubectl_evictplan.scenarios.actions.nodes import taints_or_cordons_unseen
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.playback import NodePlayback
 from kubectl_evictplan.windows.budget import ENTRY, LOOK_UP, SIMULATION, Budget, spread
-from kubectl_evictplan.windows.gathered import Gathered, Slot
 from kubectl_evictplan.windows.outcome import Exploration
 from kubectl_evictplan.windows.outer_bounds import OuterBounds
 from kubectl_evictplan.windows.piece_runs import PieceRun, course_over, gap_between_outcomes_ns
@@ -45,6 +44,7 @@ from kubectl_evictplan.windows.unknowns.tick_cells import TickSteps
 from kubectl_evictplan.windows.unknowns.tick_meetings import monitor_cost_max_ns
 
 if TYPE_CHECKING:
+    from kubectl_evictplan.windows.gathered import Gathered, Slot
     from kubectl_evictplan.windows.unknowns.met_ticks import MetTicks, MovedTicks
 
 
@@ -112,6 +112,8 @@ class PodFates:
                 return
         if self._is_empty(order, runs):
             return
+        from kubectl_evictplan.windows.gathered import Gathered  # others only fall silent
+
         pods = [pod for name in order for pod in self._pods_by_node.get(name, ())]
         world = self._world(names, pods)
         alone = len(names) == 1 and self._result.waits_alone(order[0])
@@ -206,6 +208,8 @@ class PodFates:
         budget: Budget,
     ) -> bool:
         """Simulate what the budget lasts for; whether it lasted for all of it."""
+        from kubectl_evictplan.windows.gathered import Slot
+
         lifecycle = any(name in run.waits for run in runs for name in names)
         exits = PodExit(world, matters=lifecycle or _meet_terminating_pods(world))
         gathered.exits_varied = exits.matters

@@ -71,7 +71,7 @@ def test_the_way_out_of_the_longest_function_needs_no_memory(
     assert 0 < places[0] <= SMALL_MAX
 
 
-@pytest.mark.parametrize("where", ["with_impact", "find"])
+@pytest.mark.parametrize("where", ["assess.with_impact", "findings.find"])
 def test_where_no_copy_can_be_made_nothing_is_written_before_the_costs_are_known(
     where: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -79,7 +79,7 @@ def test_where_no_copy_can_be_made_nothing_is_written_before_the_costs_are_known
     monkeypatch.setattr(what_if, "_MANY_EVICTIONS", 0)
     monkeypatch.setattr(what_if, "_may_write_beside", lambda: True)
     monkeypatch.setattr(large_json, "in_copy", lambda _: nullcontext())
-    monkeypatch.setattr(f"kubectl_evictplan.impact.assess.{where}", out_of_memory)
+    monkeypatch.setattr(f"kubectl_evictplan.impact.{where}", out_of_memory)
 
     assert cli.run(WORDS) == 2
     assert capfd.readouterr() == ("", LINE)

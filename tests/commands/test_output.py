@@ -15,7 +15,14 @@ import pytest
 
 from kubectl_evictplan import cli
 from kubectl_evictplan.commands.output import write_chunks
-from kubectl_evictplan.impact import assess, replacements, services
+from kubectl_evictplan.impact import (
+    claims,
+    comebacks,
+    findings,
+    replacements,
+    services,
+    workloads,
+)
 from kubectl_evictplan.kube.scheduling import fit
 from kubectl_evictplan.prediction import predict
 
@@ -46,8 +53,13 @@ def test_an_answer_finds_out_only_what_it_shows(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], fixtures_path: Path
 ) -> None:
     asked: list[str] = []
-    for name in ("workload_impacts", "volume_impacts", "not_coming_back", "find"):
-        monkeypatch.setattr(assess, name, lambda *_, name=name: asked.append(name) or ())
+    for module, name in (
+        (workloads, "workload_impacts"),
+        (claims, "volume_impacts"),
+        (comebacks, "not_coming_back"),
+        (findings, "find"),
+    ):
+        monkeypatch.setattr(module, name, lambda *_, name=name: asked.append(name) or ())
     words = "what-if", "fail", "zone", "eu-1b", "-f", str(fixtures_path / CLUSTER)
 
     assert cli.run(words) == 0

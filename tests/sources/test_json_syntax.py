@@ -65,6 +65,22 @@ def test_duplicate_keys_name_both_lines(problems: Any) -> None:
     assert problems(text, name="f.json") == ['f.json:4:1: duplicate key "name", first on line 3']
 
 
+@pytest.mark.parametrize(
+    "members",
+    [
+        '"items": [{"a": {"b": 1, "b": 2}}]',
+        '"items": [], "metadata": {"b": 1, "b": 2}',
+        '"items": [{"b": 1}], "items": []',
+        # Written as it is, the colon would make up for that of the key that is lost.
+        '"items": [{"b": 1, "b": 2, "c": "\\u003c\\u003A"}]',
+        '"items": {"b": 1, "b": 2}',
+    ],
+)
+def test_duplicate_keys_are_found_in_items_and_around_them(problems: Any, members: str) -> None:
+    text = f'{{"apiVersion": "v1", "kind": "List", {members}}}'
+    assert "duplicate key" in problems(text, name="f.json")[0]
+
+
 def test_equal_keys_of_different_objects_are_fine(load: Any) -> None:
     text = pod_text(containers=[{"name": "a"}, {"name": "a,{", "x": {"name": "}"}}])
     assert load(text, name="f.json").pods
