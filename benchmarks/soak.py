@@ -160,10 +160,9 @@ def timing_near_critical(world: World, rng: random.Random) -> Timing:
         pod_gc_sightings=rng.choice((0, 0, 1, 2)),
     )
     configuration = with_visible_phase(world.snapshot, world.scenario, world.configuration)
-    if configuration.monitor_phases_ns:
-        first_ns, last_ns = rng.choice(configuration.monitor_phases_ns)
-        return replace(timing, monitor_phase_ns=rng.randint(first_ns, last_ns))
-    if timing.monitor_phase_ns == configuration.monitor_phase_ns or rng.random() < 0.5:
+    if configuration.monitor_phases_ns or configuration.monitor_phase_ns is not None:
+        return timing
+    if rng.random() < 0.5:
         return timing
     graces_ns = (
         0,

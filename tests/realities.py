@@ -46,6 +46,7 @@ from kubectl_evictplan.scenarios.actions.processes import StopKubelet
 from kubectl_evictplan.scenarios.field_types import Manifest
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.simulate import simulate, starts_without_controller
+from kubectl_evictplan.windows.monitor_phase import with_visible_phase
 
 RELEASES = ("1.18.6", "1.20.4", "1.23.13", "1.29.6", "1.33.4", "1.35.0")
 _JITTER = 0.04
@@ -295,13 +296,8 @@ def draw_reality(
 def draw_timing(world: World, rng: random.Random) -> Timing:
     """Phases, costs and races of one reality."""
     cost_ns = rng.choice((0, rng.randint(0, MONITOR_COST_MAX_NS), MONITOR_COST_MAX_NS))
-    phase_ns = rng.randrange(world.configuration.node_monitor_period_ns + cost_ns)
-    if world.configuration.monitor_phase_ns is not None:
-        phase_ns = world.configuration.monitor_phase_ns
-    elif starts_without_controller(world.scenario):
-        phase_ns = 0
     return Timing(
-        monitor_phase_ns=phase_ns,
+        monitor_phase_ns=_phase_ns(world, rng, cost_ns),
         monitor_cost_ns=cost_ns,
         pass_phase_ns=rng.randrange(100_000_000),
         pass_cost_ns=rng.randint(0, PASS_COST_MAX_NS),
@@ -317,6 +313,25 @@ def draw_timing(world: World, rng: random.Random) -> Timing:
         stale_nil=rng.choice(("grace0", "never")),
         pod_exit_fraction=rng.random(),
     )
+
+
+def _phase_ns(world: World, rng: random.Random, cost_ns: int) -> int:
+    """One that the snapshot leaves."""
+    step_ns = world.configuration.node_monitor_period_ns + cost_ns
+    phase_ns = rng.randrange(step_ns)
+    seen = with_visible_phase(world.snapshot, world.scenario, world.configuration)
+    if seen.monitor_phase_ns is not None:
+        return seen.monitor_phase_ns
+    if starts_without_controller(world.scenario):
+        return 0
+    # What is drawn of a whole step is a share of all that may be.
+    spans = seen.monitor_phases_ns or ((0, step_ns - 1),)
+    left_ns = phase_ns * sum(last_ns - first_ns + 1 for first_ns, last_ns in spans) // step_ns
+    for first_ns, last_ns in spans:
+        if left_ns <= last_ns - first_ns:
+            return first_ns + left_ns
+        left_ns -= last_ns - first_ns + 1
+    raise AssertionError("a share of all is within one of them")
 
 
 def drifting(world: World, scenario: Scenario, timing: Timing, rng: random.Random) -> Timing:

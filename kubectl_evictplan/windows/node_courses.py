@@ -180,6 +180,7 @@ class NodeCourses:
             return _Draft(Stretch(before, None))
         seen_ns = observed_at_ns(self._snapshot, self._scenario.start_ns)
         draft = _Draft(Stretch(before, node.ready_status or NOT_POSTED))
+        draft.created_ns = node.creation_timestamp_ns - self._scenario.start_ns
         if not is_up_at_start(node, lease, seen_ns):
             draft.silent = before
             if lease is not None and lease.renew_time_ns is not None:
@@ -240,7 +241,12 @@ class NodeCourses:
         stretch = draft.stretch
         if stretch.status in (None, UNKNOWN) or not self._configuration.node_lifecycle_enabled:
             return None
-        if stretch.status == NOT_POSTED or self._renews_too_slowly(name):
+        if stretch.status == NOT_POSTED:
+            # The startup grace period counts from its creation, or from what a process heard later; of a name
+            # that was there before, from what the process remembers of that.
+            deadline_ns = draft.created_ns + self._configuration.node_startup_grace_period_ns
+            return max(stretch.begins[0], deadline_ns, 0), NEVER_NS
+        if self._renews_too_slowly(name):
             return max(stretch.begins[0], 0), NEVER_NS
         if draft.silent is None:
             return None
@@ -385,7 +391,12 @@ class NodeCourses:
 
 
 class _Draft(msgspec.Struct):
-    """A stretch that is being made: ``silent`` is the last heartbeat in it, before its kubelet falls silent."""
+    """A stretch that is being made.
+
+    ``silent`` is the last heartbeat in it, before its kubelet falls silent; ``created_ns`` the creationTimestamp of its Node,
+    as an offset, where it was there at the start.
+    """
 
     stretch: Stretch
     silent: Span | None = None
+    created_ns: int = BEFORE_NS
