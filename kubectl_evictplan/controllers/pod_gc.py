@@ -31,24 +31,24 @@ def is_terminated(pod: Pod) -> bool:
     return pod.phase not in NOT_TERMINATED_PHASES
 
 
+def garbage_rank(pod: Pod, configuration: ControllerConfiguration) -> tuple[bool, int, str]:
+    """By what a loop puts terminated pods in order (``byEvictionAndCreationTimestamp``): it does not ask for their namespaces."""
+    evicted = configuration.profile.evicted_pods_first and pod.status_reason == "Evicted"
+    return not evicted, pod.creation_timestamp_ns, pod.name
+
+
 def terminated_excess(
     terminated: Iterable[Pod], configuration: ControllerConfiguration, count: int
 ) -> list[Pod]:
-    """Those of so many terminated pods that one loop deletes, in its order (``gcTerminated``)."""
+    """Those of so many terminated pods that one loop deletes, in its order (``gcTerminated``).
+
+    Of those with one rank the loop takes any; here they come by namespace.
+    """
     threshold = configuration.terminated_pod_gc_threshold
     excess = count - threshold
     if threshold <= 0 or excess <= 0:
         return []
-    evicted_first = configuration.profile.evicted_pods_first
-    in_order = sorted(
-        terminated,
-        key=lambda pod: (
-            not (evicted_first and pod.status_reason == "Evicted"),
-            pod.creation_timestamp_ns,
-            pod.namespace,
-            pod.name,
-        ),
-    )
+    in_order = sorted(terminated, key=lambda pod: (garbage_rank(pod, configuration), pod.namespace))
     return in_order[:excess]
 
 

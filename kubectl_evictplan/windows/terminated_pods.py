@@ -11,7 +11,7 @@ many at the start.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -19,6 +19,7 @@ from kubectl_evictplan.cluster.timeline import POD_GC
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.pod_gc import (
     GC_CHECK_PERIOD_NS,
+    garbage_rank,
     is_terminated,
     terminated_excess,
 )
@@ -112,7 +113,10 @@ def _taken(
     if not created:
         spans = _within([span for span, _ in loops], 0, scenario.end_ns)
         sure = _is_sure(loops, result, pods, scenario)
-        yield from (_Taken(pod, pod.uid, spans, sure) for pod in excess if spans)
+        tied = _tied(excess, pods, configuration)
+        every = {pod.key: pod for pod in (*excess, *tied.values())}
+        for key, pod in every.items() if spans else ():
+            yield _Taken(pod, pod.uid, spans, sure and key not in tied)
         return
     found = [span for span, _ in loops]
     found += [span for _, at_ns in created for span, _ in first_loops(lives, at_ns)]
@@ -121,6 +125,18 @@ def _taken(
         spans = _within(found, at_ns, scenario.end_ns)
         if spans:
             yield _Taken(pod, uid, spans)
+
+
+def _tied(
+    excess: Sequence[Pod], pods: Iterable[Pod], configuration: ControllerConfiguration
+) -> dict[str, Pod]:
+    """Pods of one name and age, by key, of which the loop takes some, and nobody knows which."""
+    if not excess:
+        return {}
+    last = garbage_rank(excess[-1], configuration)
+    alike = {pod.key: pod for pod in pods if garbage_rank(pod, configuration) == last}
+    taken = {pod.key for pod in excess}
+    return {} if taken.issuperset(alike) else alike
 
 
 def _within(spans: Iterable[Span], from_ns: int, until_ns: int) -> tuple[Span, ...]:

@@ -186,3 +186,27 @@ def test_one_that_the_taint_takes_as_it_is_created_is_not_counted_any_more() -> 
     pods = [make_pod("p1", "n1", phase="Failed"), make_pod("p2", "n1", phase="Failed")]
     found = rows(predicted(tainted, created, pods=pods, threshold=1))
     assert found["late", "taint-eviction"][0] == "possible"
+
+
+def test_of_one_age_those_go_first_whose_names_come_first_whatever_their_namespaces() -> None:
+    pods = [
+        make_pod(name, "n0", namespace=namespace, phase="Failed", created=-1000)
+        for namespace, name in (("a", "zz"), ("b", "aa"), ("c", "mm"))
+    ]
+    assert rows(predicted(pods=pods)) == {
+        ("aa", "pod-gc"): ("certain", [(0, LOOP)]),
+        ("mm", "pod-gc"): ("certain", [(0, LOOP)]),
+    }
+
+
+def test_nobody_knows_which_of_one_name_and_age_go() -> None:
+    pods = [
+        make_pod(name, "n0", namespace=namespace, phase="Failed", created=-1000)
+        for namespace, name in (("a", "same"), ("b", "same"), ("c", "first"))
+    ]
+    told = predicted(pods=pods)
+    assert {(one.namespace, one.pod): one.certainty for one in told.evictions} == {
+        ("a", "same"): "possible",
+        ("b", "same"): "possible",
+        ("c", "first"): "certain",
+    }
