@@ -26,6 +26,7 @@ _TRIES = 24
 _HANDLED_MAX_NS = SECOND_NS // 10
 # From winning the election until every node and pod is known: a few seconds.
 _FILLED_MAX_NS = 5 * SECOND_NS
+_LONG_AGO_NS = 10_000 * SECOND_NS
 
 
 class Countdown(NamedTuple):
@@ -92,13 +93,15 @@ class DrawnPast:
     def _begun_ns(self, pod: Pod, snapshot: ClusterSnapshot, now_ns: int) -> int:
         """From when on the process looks at the pod: it knows all of the cluster, and the pod is bound."""
         leader_ns = snapshot.control_plane.leader_acquire_time_ns
-        created_ns = min(pod.creation_timestamp_ns, now_ns)
+        created_ns = _created_ns(pod, now_ns)
         if leader_ns is None or leader_ns > now_ns:
             long_ago = self._lean != "late" and self._rng.random() < 0.6
             process_ns = created_ns if long_ago else self._between(created_ns, now_ns)
         else:
             process_ns = self._between(leader_ns, leader_ns + _FILLED_MAX_NS)
-        bound_ns = pod.bound_ns + self._between(0, SECOND_NS)
+        bound_ns = (
+            created_ns + pod.bound_ns - pod.creation_timestamp_ns + self._between(0, SECOND_NS)
+        )
         return min(max(process_ns, bound_ns), now_ns)
 
     def _present(
@@ -106,9 +109,10 @@ class DrawnPast:
     ) -> Iterator[_Stay]:
         for taint in taints:
             told_ns = taint.time_added_ns
-            if told_ns is None:
+            # What lies after the look was written by a wrong clock.
+            if told_ns is None or told_ns > now_ns:
                 newest_ns = min(node.taints_changed_ns or now_ns, now_ns)
-                put_ns = self._between(min(pod.creation_timestamp_ns, newest_ns), newest_ns)
+                put_ns = self._between(min(_created_ns(pod, now_ns), newest_ns), newest_ns)
             else:
                 put_ns = min(told_ns + self._between(0, SECOND_NS - 1), now_ns)
             handled_ns = self._rng.choice((0, _HANDLED_MAX_NS))
@@ -141,6 +145,12 @@ class DrawnPast:
             last_ns = max(first_ns, since_ns) + 1
             if last_ns <= now_ns:
                 yield _Stay(taint, since_ns, self._between(last_ns, now_ns))
+
+
+def _created_ns(pod: Pod, now_ns: int) -> int:
+    """When the pod was created; long ago where a wrong clock tells."""
+    created_ns = pod.creation_timestamp_ns
+    return created_ns if created_ns <= now_ns else now_ns - _LONG_AGO_NS
 
 
 class _PodGone(Exception):

@@ -23,11 +23,11 @@ def test_a_lease_renewed_while_the_dump_was_taken_does_not_refuse_the_start() ->
     assert start_problem(snapshot.taken_at_ns - ns(0.2), snapshot) == ""
 
 
-def test_a_renewal_seen_after_the_stop_counts_as_the_last_one() -> None:
+def test_a_renewal_seen_after_the_start_does_not_tell_the_last_one_before_the_stop() -> None:
     snapshot = make_snapshot([make_node("a")], leases=[make_lease("a", renewed=0.2)])
     scenario = make_scenario([make_event(0, "kubelet-stop", "a")])
 
-    assert last_heartbeat_window(snapshot, scenario, 0, "a") == (0, 0)
+    assert last_heartbeat_window(snapshot, scenario, 0, "a") == (ns(-10.4), 0)
 
 
 def test_a_start_from_which_an_event_could_lie_beyond_the_year_9999_is_refused() -> None:

@@ -70,7 +70,7 @@ def running_timer(
     filled_ns = now_ns if leader_ns is None else leader_ns + INFORMERS_FILLED_MAX_NS
     # A kubelet may have told of the binding only later (a pod that nobody scheduled).
     begun_ns, several_ns = max(floor_ns, pod.bound_ns), seconds_ns(pod)
-    added = [taint.time_added_ns or node.taints_changed_ns for taint in taints]
+    added = [_told_ns(taint, node, now_ns) for taint in taints]
     known = [at_ns for at_ns in added if at_ns is not None]
     if len(known) == len(taints):
         order = sorted(range(len(taints)), key=lambda index: known[index])
@@ -98,7 +98,15 @@ def started_earliest_ns(pod: Pod, snapshot: ClusterSnapshot, now_ns: int) -> int
     # Where the pod is older than its node, the Node was made anew: with a taint it leaves the timers alone.
     leader_ns = _leader_ns(snapshot, now_ns)
     floor_ns = pod.creation_timestamp_ns
+    if floor_ns > now_ns:
+        floor_ns = 0  # by a clock that is ahead, nobody knows by how much
     return floor_ns if leader_ns is None else max(floor_ns, leader_ns)
+
+
+def _told_ns(taint: Taint, node: Node, now_ns: int) -> int | None:
+    """When the taint came, or the newest change of any; None where nobody tells, or only by a clock that is ahead."""
+    added = (taint.time_added_ns, node.taints_changed_ns)
+    return next((at_ns for at_ns in added if at_ns is not None and at_ns <= now_ns), None)
 
 
 def _leader_ns(snapshot: ClusterSnapshot, now_ns: int) -> int | None:
@@ -143,5 +151,5 @@ def _window(
         max(floor_ns + shortest_ns, now_ns + 1),
         max(latest_ns + longest_ns, now_ns + 1),
         told_start_ns,
-        max(told_start_ns + runs_ns[0], now_ns),
+        max(told_start_ns + runs_ns[0], now_ns + 1),
     )

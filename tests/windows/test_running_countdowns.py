@@ -96,3 +96,25 @@ def test_whatever_a_cluster_has_been_through_its_countdowns_are_in_their_windows
                 assert told.start_earliest_ns <= found.started_ns <= told.start_latest_ns
                 assert told.due_earliest_ns <= found.due_ns <= told.due_latest_ns
     assert drawn > 1000
+
+
+def test_what_a_clock_that_is_ahead_wrote_tells_nothing_of_a_countdown() -> None:
+    ahead = make_node("n1", ready="Unknown", taints=[replace(TAINT, time_added_ns=epoch_ns(30))])
+    pod = make_pod("p", "n1", tolerations=[tolerates(UNREACHABLE, 60)])
+    assert windows(ahead, pod, leads_since=-9000) == [("certain", 0, 60)]
+    # Somebody wrote its taints 20 s ago.
+    known = replace(ahead, taints_changed_ns=epoch_ns(-20))
+    assert windows(known, pod, leads_since=-9000) == [("certain", 0, 42)]
+    young = make_pod("p", "n1", tolerations=[tolerates(UNREACHABLE, 60)], created=30)
+    for node in (GONE_DARK, ahead):
+        assert windows(node, young, leads_since=-9000) == [("certain", 0, 60)]
+        told = running_timer(node, young, cluster(node, young, None), epoch_ns(0), CONFIGURATION)
+        assert told is not None
+        for seed in range(40):
+            past = DrawnPast(random.Random(seed))
+            found = past.countdown(
+                node, young, cluster(node, young, None), epoch_ns(0), CONFIGURATION
+            )
+            if isinstance(found, Countdown):
+                assert told.start_earliest_ns <= found.started_ns <= told.start_latest_ns
+                assert told.due_earliest_ns <= found.due_ns <= told.due_latest_ns

@@ -134,3 +134,19 @@ def test_who_was_never_heard_is_not_heard_before_it_falls_silent(status: str | N
     ]
     assert told[0] == [row for row in told[1] if row[0] in {each[0] for each in told[0]}]
     assert [certainty for _, certainty, _ in told[0]] == ["certain", "certain"]
+
+
+@pytest.mark.parametrize("ahead", [0.5, 8, 500])
+def test_a_renewal_that_a_clock_wrote_which_is_ahead_does_not_tell_when_it_was(
+    ahead: float,
+) -> None:
+    snapshot = make_snapshot(["n0", "n1"], leases=[make_lease("n0", ahead)])
+    for stop in (2, 30):
+        scenario = make_scenario([make_event(stop, "kubelet-stop", "n0")], horizon=200)
+        told = last_heartbeat_window(snapshot, scenario, 0, "n0")
+        assert told == (ns(stop - 10.4), ns(stop))
+        prediction = predict(snapshot, scenario, settled("1.29.6"))
+        [gone] = [
+            c for c in prediction.nodes[0].changes if (c.what, c.value) == ("ready", "Unknown")
+        ]
+        assert gone.earliest_seconds == stop + 40 - 10.4

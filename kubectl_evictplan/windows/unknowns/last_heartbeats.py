@@ -189,7 +189,8 @@ def last_heartbeat_spans(
 ) -> tuple[Span, ...]:
     """Offsets at which the last renewal before the stop event at ``index`` can lie, as disjoint spans.
 
-    Known exactly while the next renewal after the Lease's renewTime is not yet due.
+    Known exactly while the next renewal after the Lease's renewTime is not yet due. What lies after the look was written by
+    a clock that is ahead, nobody knows by how much, and tells nothing.
     """
     at_ns = scenario.events[index].at_ns
     lease = snapshot.leases.get(name)
@@ -197,9 +198,10 @@ def last_heartbeat_spans(
     longest_ns = longest_renewal_ns(lease)
     known_ns: int | None = None
     silent = False
-    if lease is not None and lease.renew_time_ns is not None:
+    seen_ns = observed_at_ns(snapshot, scenario.start_ns)
+    if lease is not None and lease.renew_time_ns is not None and lease.renew_time_ns <= seen_ns:
         known_ns = lease.renew_time_ns - scenario.start_ns
-        silent = is_silent_at(lease, observed_at_ns(snapshot, scenario.start_ns))
+        silent = is_silent_at(lease, seen_ns)
     for event in scenario.events[:index]:
         made = event.node is not None and event.node.name == name and event.node.ready_status
         if (event.kubelets_up and name in event.nodes) or (made and made != "Unknown"):
