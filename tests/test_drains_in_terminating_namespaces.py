@@ -112,3 +112,11 @@ def test_what_is_told_without_namespaces_holds_where_one_is_terminating(timeout_
         assert unread.end is not None and unread.end.latest_ns is not None
         assert unread.end.earliest_ns <= ending.end.earliest_ns
         assert unread.end.latest_ns >= ending.end.latest_ns
+
+
+def test_whoever_is_asked_for_in_vain_is_given_up_at_the_first_try_after_the_timeout() -> None:
+    event = replace(drain("a1"), timeout_ns=ns(59))
+    ((_, turn),) = proven(closing(), event, rules=EvictionRules()).turns.items()
+    assert turn.end is not None and turn.end.latest_ns is not None
+    # A try comes 5 s after the answer to the one before it.
+    assert ns(59 + 5) < turn.end.latest_ns < ns(59 + 9)

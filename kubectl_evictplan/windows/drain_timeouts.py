@@ -128,6 +128,8 @@ class Timeouts:
 
     def _conflicts_ns(self, pod: Pod, turn: PlannedTurn) -> int:
         """How long a request for the pod can be held up by writes of its budget."""
+        if self._requests.is_refused(pod, turn):
+            return 0  # before any budget is read
         places = self._requests.asked_of(pod, turn)
         known = self._progress.is_known and not self._requests.may_be_refused_unseen(pod, turn)
         if not known or len(places) != 1:
@@ -149,6 +151,8 @@ class Timeouts:
         """Whether it is evicted before any timeout counts."""
         if turn.options.disable_eviction:
             return True
+        if self._requests.is_refused(task.pod, turn):
+            return False  # it is asked for again and again
         if self._requests.may_be_refused_unseen(task.pod, turn):
             return False
         asked = (
