@@ -7,8 +7,9 @@ from any file.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from operator import itemgetter
 from typing import Any
 
@@ -16,6 +17,7 @@ import msgspec
 
 from kubectl_evictplan.errors import Problem
 from kubectl_evictplan.kube.admission import admitted_tolerations
+from kubectl_evictplan.kube.durations import MINUTE_NS
 from kubectl_evictplan.kube.infrastructure import (
     FIELD_OF,
     CsiNode,
@@ -66,6 +68,10 @@ Stored = (
 )
 # Namespace ("" for what has none) and name.
 Key = tuple[str, str]
+# Where the time of a dump comes from that does not tell it.
+NEWEST_RENEWAL = "newest lease renewal"
+# By default a silent kubelet is noticed before that.
+_NOTICED_BY_NS = MINUTE_NS
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -242,13 +248,34 @@ class Assembly:
     def _taken_at(self) -> tuple[int, str]:
         if self.taken_at_ns is not None:
             return self.taken_at_ns, "snapshot"
-        leases = self.stored["Lease"].values()
-        renewed = [lease.renew_time_ns for lease in leases if lease.renew_time_ns is not None]
+        renewed = {
+            name: lease.renew_time_ns
+            for (_, name), lease in self.stored["Lease"].items()
+            if lease.renew_time_ns is not None
+        }
         if renewed:
-            return max(renewed), "newest lease renewal"
+            nodes = self.stored["Node"].values()
+            ready = [node.name for node in nodes if node.ready_status == "True"]
+            return _newest_believed(renewed, ready), NEWEST_RENEWAL
         # A deletionTimestamp lies in the future of the dump.
         past = [pod.creation_timestamp_ns for pod in self.stored["Pod"].values()]
         for node in self.stored["Node"].values():
             past += node.past_instants()
         newest = max(past, default=0)
         return newest, "newest timestamp of the objects" if newest else "unknown"
+
+
+def _newest_believed(renewed_ns: Mapping[str, int], ready: Iterable[str]) -> int:
+    """The newest renewal by a clock that is right.
+
+    Nobody says for long that it is Ready and renews nothing: where one renewal makes that so of more nodes than it agrees with,
+    the clock that wrote it is ahead.
+    """
+    every = sorted(renewed_ns.values())
+    of_ready = sorted(renewed_ns[name] for name in ready if name in renewed_ns)
+    for number, at_ns in enumerate(reversed(every)):
+        since_ns = at_ns - _NOTICED_BY_NS
+        heard = len(every) - number - bisect_left(every, since_ns)
+        if bisect_left(of_ready, since_ns) <= heard:
+            return at_ns
+    return every[-1]

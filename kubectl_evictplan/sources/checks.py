@@ -29,6 +29,7 @@ from kubectl_evictplan.kube.objects import (
     Toleration,
 )
 from kubectl_evictplan.sources import wire
+from kubectl_evictplan.sources.assembly import NEWEST_RENEWAL
 from kubectl_evictplan.sources.diagnostics import Diagnostics
 from kubectl_evictplan.sources.marked_tree import WrongField, path_text
 from kubectl_evictplan.sources.model_builder import ModelBuilder
@@ -152,6 +153,7 @@ def _node_oddities(node: Node, late: int) -> Iterator[tuple[str, str]]:
 
 
 def _odd_leases(snapshot: ClusterSnapshot) -> Iterator[Oddity]:
+    yield from _ahead_of_others(snapshot)
     late = snapshot.taken_at_ns + FUTURE_TOLERATED_NS
     for lease in snapshot.leases.values():
         subject = f"Lease {lease.name}"
@@ -161,6 +163,25 @@ def _odd_leases(snapshot: ClusterSnapshot) -> Iterator[Oddity]:
             yield "odd-lease", "renewTime lies after the time of the dump", subject
         if lease.holder_identity != lease.name:
             yield "odd-lease", "held by another identity than its node", subject
+
+
+def _ahead_of_others(snapshot: ClusterSnapshot) -> Iterator[Oddity]:
+    """The newest renewal is when the dump was taken: most nodes may be silent, or one clock is ahead."""
+    at_ns, leases = snapshot.taken_at_ns, snapshot.leases
+    if snapshot.taken_at_source != NEWEST_RENEWAL:
+        return
+    found = [(leases[n.name], n.ready_status) for n in snapshot.nodes if n.name in leases]
+    known = [(one.renew_time_ns, one, status) for one, status in found if one.renew_time_ns]
+    late = [
+        status == "True"
+        for renewed_ns, one, status in known
+        if at_ns - renewed_ns > one.lease_duration_seconds * SECOND_NS // 2
+    ]
+    if sum(late) <= len(known) - len(late):
+        return
+    newest = next((name for name, one in leases.items() if one.renew_time_ns == at_ns), "")
+    message = f"newer than those of {sum(late)} nodes that say they are ready: these count as silent, but its clock may be ahead"
+    yield "odd-lease", message, f"Lease {newest}"
 
 
 def _odd_pods(snapshot: ClusterSnapshot, manifests: Manifests) -> Iterator[Oddity]:

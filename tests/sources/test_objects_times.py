@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -39,6 +40,40 @@ def test_the_dumps_time_is_the_newest_renewal_else_the_newest_timestamp(load: An
                               "deletionTimestamp": "2026-11-20T23:10:00Z"}))  # fmt: skip
     assert snapshot.taken_at_source == "newest timestamp of the objects"
     assert snapshot.taken_at_ns == snapshot.pods[0].creation_timestamp_ns
+
+
+def _renewed(ago: float, count: int = 1, first: int = 1) -> list[dict[str, Any]]:
+    """So many nodes that say they are ready, and their Leases, renewed so long before 22:00."""
+    found = []
+    for number in range(first, first + count):
+        time = (
+            f"{datetime(2026, 11, 20, 22, tzinfo=UTC) - timedelta(seconds=ago):%Y-%m-%dT%H:%M:%SZ}"
+        )
+        name = f"m{number}"
+        found += [node(name), lease(name, renewTime=time)]
+    return found
+
+
+@pytest.mark.parametrize("ahead", [61, 3600])
+def test_a_renewal_that_makes_most_nodes_silent_that_are_ready_was_written_by_a_clock_that_is_ahead(
+    load: Any, ahead: float
+) -> None:
+    snapshot = load(items(*_renewed(ahead, 2), *_renewed(0, 1, 3)))
+    assert snapshot.taken_at_ns == snapshot.leases["m1"].renew_time_ns
+    assert "odd-lease" in {one.code for one in snapshot.warnings}
+    # Two of three: the other one is silent.
+    snapshot = load(items(*_renewed(ahead, 1), *_renewed(0, 2, 2)))
+    assert snapshot.taken_at_ns == snapshot.leases["m3"].renew_time_ns
+
+
+def test_where_most_nodes_may_be_silent_or_one_clock_is_ahead_both_are_said(load: Any) -> None:
+    snapshot = load(items(*_renewed(30, 2), *_renewed(0, 1, 3)))
+    assert snapshot.taken_at_ns == snapshot.leases["m3"].renew_time_ns
+    [told] = [one for one in snapshot.warnings if one.code == "odd-lease"]
+    assert "2 nodes that say they are ready" in told.message
+    assert told.objects == ("Lease m3",)
+    fine = load(items(*_renewed(15, 2), *_renewed(0, 1, 3)))
+    assert "odd-lease" not in {one.code for one in fine.warnings}
 
 
 def test_leap_taints_changed_is_the_newest_manager_of_spec_taints(load: Any) -> None:
