@@ -427,9 +427,10 @@ def with_last_heartbeats(
     periods: dict[str, int] = {}
     stopped: set[str] = set()
     for name, lease in snapshot.leases.items():
-        assert lease.renew_time_ns is not None
-        newest[name] = lease.renew_time_ns - scenario.start_ns
+        if lease.renew_time_ns is None:
+            continue
         periods[name] = lease.lease_duration_seconds * SECOND_NS // 4
+        newest[name] = lease.renew_time_ns - scenario.start_ns
         if -newest[name] > 2 * periods[name]:
             stopped.add(name)
     events: list[ScenarioEvent] = []
@@ -462,7 +463,8 @@ def rename_snapshot(snapshot: ClusterSnapshot, names: dict[str, str]) -> Cluster
     """The same cluster with nodes (and their leases, and their pods' nodes) renamed."""
     nodes = [replace(node, name=names[node.name]) for node in snapshot.nodes]
     leases = {
-        names[name]: replace(lease, name=names[name]) for name, lease in snapshot.leases.items()
+        names.get(name, name): replace(lease, name=names.get(name, name))
+        for name, lease in snapshot.leases.items()
     }
     pods = [replace(p, node_name=names.get(p.node_name, p.node_name)) for p in snapshot.pods]
     return replace(

@@ -87,8 +87,8 @@ def is_silent_at(lease: Lease | None, at_ns: int) -> bool:
 
 
 def renew_period_ns(lease: Lease | None) -> int:
-    """Renewal period of a node's kubelet, in nanoseconds (a quarter of the lease's duration)."""
-    if lease is None or lease.lease_duration_seconds <= 0:
+    """Renewal period of a node's kubelet, in nanoseconds (a quarter of the duration of the Lease, if that was ever renewed)."""
+    if lease is None or lease.renew_time_ns is None or lease.lease_duration_seconds <= 0:
         return _DEFAULT_PERIOD_NS
     return lease.lease_duration_seconds * SECOND_NS // _RENEWALS_PER_DURATION
 
