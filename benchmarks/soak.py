@@ -41,10 +41,18 @@ from guided_realities import Guide
 from msgspec.structs import replace
 from outage_worlds import OutageWorld
 from realities import World, draw_reality, draw_timing
-from soak_worlds import KINDS, MIXED_DRAINS, draw_soak_world, kind_of, ready_of
+from soak_worlds import (
+    KINDS,
+    MIXED_DRAINS,
+    STRANGE_DRAINS,
+    draw_soak_world,
+    kind_of,
+    ready_of,
+    ready_times_of,
+)
+from strange_worlds import StrangeWorld
 from wide_worlds import WideWorld
 
-from kubectl_evictplan.cluster.readiness import ReadyTimes
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.garbage import collect_rarely
 from kubectl_evictplan.prediction.document import Prediction
@@ -75,12 +83,13 @@ def judge(seed: int, realities: int) -> Verdict:
     """Draw the world of a seed and hold its prediction against realities of it."""
     since = time.process_time()
     kind, world = draw_soak_world(seed)
-    plain = world.world if isinstance(world, BegunWorld | OutageWorld) else world
+    plain = world.world if isinstance(world, BegunWorld | OutageWorld | StrangeWorld) else world
     release = plain.configuration.profile.version
     certain = possible = 0
     try:
         if isinstance(world, DrainedWorld):
-            prediction = predict(*world, assume_ready=ready_of(seed))
+            learns = kind == STRANGE_DRAINS
+            prediction = predict(*world, assume_ready=None if learns else ready_of(seed))
             found = list(_drain_contradictions(world, prediction, seed, realities))
         else:
             prediction = predict(plain.snapshot, plain.scenario, plain.configuration)
@@ -94,9 +103,12 @@ def judge(seed: int, realities: int) -> Verdict:
 
 
 def _contradictions(
-    world: World | BegunWorld | OutageWorld, prediction: Prediction, seed: int, realities: int
+    world: World | BegunWorld | OutageWorld | StrangeWorld,
+    prediction: Prediction,
+    seed: int,
+    realities: int,
 ) -> Iterator[str]:
-    plain = world.world if isinstance(world, BegunWorld | OutageWorld) else world
+    plain = world.world if isinstance(world, BegunWorld | OutageWorld | StrangeWorld) else world
     horizon_ns = plain.scenario.horizon_ns
     assert horizon_ns is not None
     wide, guide = WideWorld(plain), guide_of(f"reality {seed}", prediction)
@@ -105,7 +117,7 @@ def _contradictions(
         # The others have one value of each kind, as a prediction's runs have: they reach corners more often.
         if isinstance(world, BegunWorld):
             reality = world.reality(rng)
-        elif isinstance(world, OutageWorld):
+        elif isinstance(world, OutageWorld | StrangeWorld):
             reality = world.reality(rng, timing_near_critical, free=number % 4 > 0)
         else:
             reality = draw_reality(world, rng, timing_near_critical, free=number % 4 > 0)
@@ -137,16 +149,17 @@ def _drain_contradictions(
     world: DrainedWorld, prediction: Prediction, seed: int, realities: int
 ) -> Iterator[str]:
     guide = DrainGuide(f"reality {seed}", windows_of(prediction))
-    times, mixed = ReadyTimes(*ready_of(seed)), kind_of(seed) == MIXED_DRAINS
+    times, mixed = ready_times_of(seed, world), kind_of(seed) == MIXED_DRAINS
     judge = drawn_drains.broken_promises if mixed else drawn_drains.contradictions
     for number in range(realities):
         rng = random.Random(f"reality {seed} {number}")
+        lived = drawn_drains.lived_in(world, rng)
         if mixed:
-            timeline = drawn_drains.mixed_reality(world, rng, times)
+            timeline = drawn_drains.mixed_reality(lived, rng, times)
         elif number % 4 < 2:
-            timeline = drawn_drains.reality(world, rng, number, times)
+            timeline = drawn_drains.reality(lived, rng, number, times)
         else:
-            timeline = guide.reality(world, number, times)
+            timeline = guide.reality(lived, number, times)
         for wrong in judge(timeline, prediction, world.scenario):
             yield f"reality {number}: {wrong}"
 

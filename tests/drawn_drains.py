@@ -23,6 +23,7 @@ from kubectl_evictplan.cluster.timeline import (
 from kubectl_evictplan.controllers.pod_gc import GC_CHECK_PERIOD_NS
 from kubectl_evictplan.engine.drain_timing import DrainTiming
 from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.kube.infrastructure import Infrastructure, Namespace
 from kubectl_evictplan.kube.objects import NO_EXECUTE, Taint
 from kubectl_evictplan.prediction.document import CERTAIN, DrainReport, Prediction
 from kubectl_evictplan.prediction.drains import NEVER
@@ -156,6 +157,7 @@ def drain_timing(rng: random.Random, seed: int, times: ReadyTimes) -> DrainTimin
     )
 
 
+_UNSEEN = {"PodDisruptionBudget", "Namespace"}
 Judge = Callable[[Timeline, Prediction, Scenario], list[str]]
 
 
@@ -200,8 +202,8 @@ def _outside(
             (window.earliest_seconds, window.latest_seconds) for window in eviction.windows
         )
     waits = {wait.pod for report in prediction.drains for wait in (*report.waiting, *report.failed)}
-    # A budget that nobody has seen is not named.
-    unread = {one.node for one in prediction.drains if "PodDisruptionBudget" in one.not_in_input}
+    # Who waits for a budget or a namespace that nobody has seen is not named.
+    unread = {one.node for one in prediction.drains if _UNSEEN & set(one.not_in_input)}
     replacements = timeline.replacements()
     deleted = set[tuple[str, str]]()
     for entry in timeline.entries:
@@ -310,6 +312,47 @@ def with_returns(world: DrainedWorld, rng: random.Random) -> DrainedWorld:
     events = sorted([*world.scenario.events, *more], key=lambda one: one.at_ns)
     made = replace(world.snapshot, nodes=tuple(nodes))
     return world._replace(snapshot=made, scenario=replace(world.scenario, events=tuple(events)))
+
+
+# Not one of those that nobody can delete.
+_OTHER = "shop"
+
+
+def with_namespace(world: DrainedWorld, rng: random.Random) -> DrainedWorld:
+    """The world in a namespace that is deleted, or stays, or of which nobody tells."""
+    snapshot = world.snapshot
+    phases = rng.choice((("Active",), ("Terminating",), ()))
+    namespaces = tuple(Namespace(_OTHER, phase=phase) for phase in phases)
+    made = replace(
+        snapshot,
+        pods=tuple(replace(pod, namespace=_OTHER) for pod in snapshot.pods),
+        workloads=tuple(replace(one, namespace=_OTHER) for one in snapshot.workloads),
+        budgets=tuple(replace(one, namespace=_OTHER) for one in snapshot.budgets),
+        infrastructure=Infrastructure(namespaces=namespaces),
+    )
+    return world._replace(snapshot=synced(made))
+
+
+def lived_in(world: DrainedWorld, rng: random.Random) -> DrainedWorld:
+    """The world with what is true of its namespace, where the input does not tell."""
+    snapshot = world.snapshot
+    if snapshot.infrastructure.namespaces or all(p.namespace != _OTHER for p in snapshot.pods):
+        return world
+    phase = rng.choice(("Active", "Terminating"))
+    known = Infrastructure(namespaces=(Namespace(_OTHER, phase=phase),))
+    return world._replace(snapshot=replace(snapshot, infrastructure=known))
+
+
+def draw_strange_drains(rng: random.Random) -> DrainedWorld:
+    """A world of which a namespace may be deleted, with owners whose pods tell how long they take to be Ready."""
+    world = draw_drained_world(random.Random(rng.random()))
+    if rng.random() < 0.5:
+        world = with_history(world, rng)
+    if rng.random() < 0.7:
+        world = with_namespace(world, rng)
+    if rng.random() < 0.2:
+        world = world._replace(scenario=bounded(world.scenario, rng))
+    return world
 
 
 _VARIANTS = (with_outages, with_gaps, with_the_rest, with_returns)

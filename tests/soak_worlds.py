@@ -15,11 +15,12 @@ from typing import NamedTuple
 from begun_worlds import BegunWorld, begun
 from drain_worlds import NODES, READY, DrainedWorld, drain, draw_drained_world
 from drawn_clusters import RELEASES, TIMEOUT_RELEASES, Cluster, Odd, WorldClass
-from drawn_drains import draw_bounded_world, draw_mixed_world
+from drawn_drains import draw_bounded_world, draw_mixed_world, draw_strange_drains
 from msgspec.structs import replace
 from odd_objects import job
 from outage_worlds import OutageWorld, outage_of
 from realities import World
+from strange_worlds import StrangeWorld, strange
 from wide_script import WideScript
 
 from builders import (
@@ -31,6 +32,7 @@ from builders import (
     make_snapshot,
     ns,
 )
+from kubectl_evictplan.cluster.readiness import ReadyTimes, learnt_by_owner
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.objects import (
     ClusterSnapshot,
@@ -100,7 +102,16 @@ OUTAGES = "outages"
 _BEFORE_OUTAGES = WorldClass(_SILENCE, down=0.25, back=0.1)
 # Drains to which other things happen as well: only what is proven of them is judged.
 MIXED_DRAINS = "mixed-drains"
-KINDS = (*_KINDS_AT_FIRST, JUST_BACK, GONE_AND_BACK, BEGUN, ODD_OBJECTS, OUTAGES, MIXED_DRAINS)
+# Worlds of the class with everything in them, made strange (``strange_worlds``); likewise of seeds from then on.
+STRANGE = "strange"
+# And drains whose pods are in a namespace that may be deleted, and tell how long others of their owners take to be Ready.
+STRANGE_DRAINS = "strange-drains"
+_STRANGE_SINCE = 10_000_000_000
+_MADE_STRANGE = ("silence", "silence", "flapping", "warm", "restarts", "timeouts", "everything")
+KINDS = (
+    *(*_KINDS_AT_FIRST, JUST_BACK, GONE_AND_BACK, BEGUN, ODD_OBJECTS, OUTAGES, MIXED_DRAINS),
+    *(STRANGE, STRANGE_DRAINS),
+)
 # Seeds from here on may have these as well.
 _MORE_FLAGS_SINCE = 252_000_000
 _GATES = (
@@ -123,11 +134,15 @@ class SoakWorld(NamedTuple):
     """One world with the class it was drawn from; drains have realities of their own."""
 
     kind: str
-    world: World | DrainedWorld | BegunWorld | OutageWorld
+    world: World | DrainedWorld | BegunWorld | OutageWorld | StrangeWorld
 
 
 def kind_of(seed: int) -> str:
     """The class of the world of a seed."""
+    if seed >= _STRANGE_SINCE and random.Random(f"strange {seed}").random() < 1 / 6:
+        return STRANGE
+    if seed >= _STRANGE_SINCE and random.Random(f"strange drains {seed}").random() < 1 / 12:
+        return STRANGE_DRAINS
     if seed >= _ODD_SINCE and random.Random(f"odd {seed}").random() < 1 / 8:
         return ODD_OBJECTS
     if seed >= _ODD_SINCE and random.Random(f"outages {seed}").random() < 1 / 8:
@@ -150,6 +165,13 @@ def ready_of(seed: int) -> tuple[int, int]:
         return READY
     least = rng.choice((0, 1, 3, 10, 40))
     return ns(least), ns(least + rng.choice((0, 0.5, 5, 30)))
+
+
+def ready_times_of(seed: int, world: DrainedWorld) -> ReadyTimes:
+    """The same as realities have them: where a prediction learns from pods, what these tell."""
+    if kind_of(seed) == STRANGE_DRAINS:
+        return ReadyTimes(by_owner=learnt_by_owner(world.snapshot.pods))
+    return ReadyTimes(*ready_of(seed))
 
 
 def _of_any_release(seed: int, world: DrainedWorld, *, others: bool = True) -> DrainedWorld:
@@ -184,6 +206,8 @@ def draw_soak_world(seed: int) -> SoakWorld:
         return SoakWorld(kind, _of_any_release(seed, draw_drained_world(rng)))
     if kind == MIXED_DRAINS:
         return SoakWorld(kind, _of_any_release(seed, draw_mixed_world(rng), others=False))
+    if kind == STRANGE_DRAINS:
+        return SoakWorld(kind, _of_any_release(seed, draw_strange_drains(rng), others=False))
     if kind == "bounded-drains":
         world = draw_bounded_world(rng.randrange(2**32), rng)
         return SoakWorld(kind, _of_any_release(seed, world))
@@ -197,6 +221,9 @@ def draw_soak_world(seed: int) -> SoakWorld:
         drawn_worlds = (_draw(rng, _BEFORE_OUTAGES, more, odd, alone=False) for _ in count())
         usual = (w for w in drawn_worlds if brief or w.configuration.node_monitor_period_ns > ns(2))
         return SoakWorld(kind, outage_of(next(usual), rng))
+    if kind == STRANGE:
+        plain = CLASSES[rng.choice(_MADE_STRANGE)]
+        return SoakWorld(kind, strange(_draw(rng, plain, more, odd, alone=False), rng))
     return SoakWorld(kind, _draw(rng, CLASSES[kind], more, odd, alone=kind == "lone-node"))
 
 

@@ -11,7 +11,16 @@ from drain_worlds import DrainedWorld
 from drawn_drains import broken_promises, mixed_reality
 from outage_worlds import OutageWorld
 from realities import World, draw_reality, draw_timing
-from soak_worlds import MIXED_DRAINS, ODD_OBJECTS, OUTAGES, draw_soak_world, kind_of, ready_of
+from soak_worlds import (
+    MIXED_DRAINS,
+    ODD_OBJECTS,
+    OUTAGES,
+    STRANGE,
+    draw_soak_world,
+    kind_of,
+    ready_of,
+)
+from strange_worlds import StrangeWorld
 
 from kubectl_evictplan.cluster.readiness import ReadyTimes
 from kubectl_evictplan.prediction.predict import predict
@@ -67,3 +76,17 @@ def test_no_promise_of_drains_is_broken_by_what_else_happens(seed: int) -> None:
     for number in range(3):
         run = mixed_reality(world, random.Random(number), times)
         assert broken_promises(run, prediction, world.scenario) == []
+
+
+# Of clocks that are ahead, and of Leases that were never renewed.
+@pytest.mark.parametrize("seed", [10_000_000_087, 10_000_000_373, 10_000_000_407])
+def test_strange_clusters_do_what_is_told_of_them(seed: int) -> None:
+    kind, world = draw_soak_world(seed)
+    assert kind == STRANGE
+    assert isinstance(world, StrangeWorld)
+    plain = world.world
+    prediction = predict(plain.snapshot, plain.scenario, plain.configuration)
+    for number in range(4):
+        reality = world.reality(random.Random(number), draw_timing, free=True)
+        assert list(contradictions(plain.scenario.end_ns, prediction, reality)) == []
+        assert list(node_contradictions(prediction, reality, plain.scenario.end_ns)) == []
