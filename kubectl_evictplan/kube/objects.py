@@ -123,7 +123,7 @@ class Lease(msgspec.Struct, frozen=True, gc=False):
 FINISHED_PHASES = frozenset(("Succeeded", "Failed"))
 
 
-class Pod(msgspec.Struct, frozen=True):
+class Pod(msgspec.Struct, frozen=True, gc=False):
     """``v1.Pod``, reduced to what decides whether, when and how it goes away."""
 
     namespace: str
