@@ -37,7 +37,7 @@ from contradictions import (
 )
 from drain_worlds import DrainedWorld
 from guided_drains import DrainGuide
-from guided_realities import Guide
+from guided_realities import Choices, Guide
 from msgspec.structs import replace
 from outage_worlds import OutageWorld
 from realities import World, draw_reality, draw_timing
@@ -118,9 +118,9 @@ def _contradictions(
         if isinstance(world, BegunWorld):
             reality = world.reality(rng)
         elif isinstance(world, OutageWorld | StrangeWorld):
-            reality = world.reality(rng, timing_near_critical, free=number % 4 > 0)
+            reality = world.reality(rng, timing_near_critical, free=is_free(rng))
         else:
-            reality = draw_reality(world, rng, timing_near_critical, free=number % 4 > 0)
+            reality = draw_reality(world, rng, timing_near_critical, free=is_free(rng))
         guide.learn(rng, reality.entries)
         yield from (
             f"reality {number}: {wrong}"
@@ -132,6 +132,11 @@ def _contradictions(
                 *wide.contradictions(reality, horizon_ns),
             )
         )
+
+
+def is_free(choices: Choices) -> bool:
+    """Whether a reality draws anew whatever need not be the same twice, as three in four do."""
+    return choices.part("free").random() < 3 / 4
 
 
 def guide_of(seed: str, prediction: Prediction) -> Guide:

@@ -16,7 +16,7 @@ from itertools import count, islice
 from statistics import median, quantiles
 from typing import NamedTuple
 
-from soak import guide_of, timing_near_critical, windows_of
+from soak import guide_of, is_free, timing_near_critical, windows_of
 from upstream_runs import RELEASE, Case, load_cases
 
 # isort: split
@@ -32,6 +32,7 @@ from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.prediction.document import Eviction, Prediction
 from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS
 
 # A pass comes that late; nothing is told narrower.
 LEAST_WIDTH_S = 0.1
@@ -120,7 +121,8 @@ def of_drains(name: str, world: DrainedWorld, realities: int) -> Sample:
         for key, instants in deletions(run.entries).items():
             for place, at in enumerate(instants):
                 seen[key, place].append(at)
-    return Sample(name, prediction, float("inf"), seen, nth=True)
+    # What has no latest instant is told up to the longest horizon.
+    return Sample(name, prediction, HORIZON_DEFAULT_MAX_NS / SECOND_NS, seen, nth=True)
 
 
 def of_world(name: str, world: World, realities: int) -> Sample:
@@ -130,7 +132,7 @@ def of_world(name: str, world: World, realities: int) -> Sample:
     guide, seen = guide_of(f"width {name}", prediction), Seen(list)
     for number in range(realities):
         choices = guide.choices(number)
-        reality = draw_reality(world, choices, timing_near_critical, free=number % 4 > 0)
+        reality = draw_reality(world, choices, timing_near_critical, free=is_free(choices))
         guide.learn(choices, reality.entries)
         for key, instants in deletions(reality.entries).items():
             seen[key, 0] += instants

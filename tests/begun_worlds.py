@@ -66,7 +66,7 @@ class _Past:
         future: str = "",
     ) -> Reality:
         """Live through the past once more, look, and go on with these events and another chance."""
-        walks = Walks(f"walks {self.seed}")
+        walks = Walks(random.Random(f"walks {self.seed}"))
         begins_ns = [event.at_ns for event in (*self.events, *events) if event.manager_up]
         timing = replace(self.timing, monitor_courses=_courses(self, begins_ns, future))
         anew: AbstractContextManager[None] = nullcontext()
@@ -113,7 +113,7 @@ class BegunWorld:
         """One way in which it may go on."""
         past, seen = self.past, list[ClusterSnapshot]()
         scenario = with_instants(self.world.scenario, rng)
-        jitter = rng.choice((rng.random, lambda: rng.choice((0.0, 1.0))))
+        jitter = rng.choice((lambda _: rng.random(), lambda _: rng.choice((0.0, 1.0))))
         scenario = with_last_heartbeats(self.world.snapshot, scenario, rng, jitter)
         events = [_shifted(event, past.cut_ns) for event in scenario.events]
         later = [event for event in events if event.at_ns > past.cut_ns]
@@ -148,7 +148,7 @@ def _past(world: World, cut_ns: int, rng: random.Random) -> _Past | None:
     before = replace(
         settled, events=tuple(event for event in settled.events if event.at_ns < cut_ns)
     )
-    jitter = rng.choice((rng.random, lambda: rng.choice((0.0, 1.0))))
+    jitter = rng.choice((lambda _: rng.random(), lambda _: rng.choice((0.0, 1.0))))
     before = with_last_heartbeats(world.snapshot, before, rng, jitter)
     if starts_without_controller(world.scenario):
         return None

@@ -8,7 +8,7 @@ Whatever ``Timing`` is asked here, it is asked by a single one of those, so each
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from unittest import mock
@@ -49,61 +49,100 @@ class FreeTiming(Timing, frozen=True, dict=True):
         """How many of the passes are late, or inside a tick, in this run."""
         return self._rng.choice((0.1, 0.5, 0.9))
 
+    def _of(self, about: str) -> random.Random:
+        """The chance for one thing: here it is one for all."""
+        return self._rng
+
+    def _happens(self, about: str) -> bool:
+        return self._of(about).random() < self._share
+
     @property
     def stale_lister(self) -> bool:  # type: ignore[override]
         """Asked for each head of a line in each pass: who is seen as it is gets its taint, and is not asked about again."""
-        return self._rng.random() < self._share
+        return self._happens("late views")
 
     @property
     def mid_tick_pass(self) -> bool:  # type: ignore[override]
         """Asked once by each tick."""
-        return self._rng.random() < self._share
+        return self._happens("passes inside ticks")
 
     @property
     def zones_backwards(self) -> bool:  # type: ignore[override]
         """Asked once by each process."""
-        return self._rng.random() < 0.5
+        return self._of("zones").random() < 0.5
 
     @property
     def pod_exit_fraction(self) -> float:  # type: ignore[override]
         """Asked once for each pod that is deleted."""
-        return self._fraction()
+        return self._fraction("exits")
 
     @property
     def timer_start_fraction(self) -> float:  # type: ignore[override]
         """Asked once for each timer that runs at the start."""
-        return self._fraction()
+        return self._fraction("timers")
 
     @property
     def pod_gc_cost_ns(self) -> int:  # type: ignore[override]
         """Asked once by each process."""
-        return self._rng.choice((0, GC_COST_MAX_NS, self._rng.randrange(GC_COST_MAX_NS)))
+        rng = self._of("garbage collection")
+        return rng.choice((0, GC_COST_MAX_NS, rng.randrange(GC_COST_MAX_NS)))
 
     def draw_anew(self, seed: str) -> None:
         """From now on another chance decides."""
         self._rng.seed(seed)
         self.__dict__.pop("_share", None)
 
-    def _fraction(self) -> float:
-        return self._rng.choice((0.0, 1.0, self._rng.random()))
+    def _fraction(self, about: str) -> float:
+        rng = self._of(about)
+        return rng.choice((0.0, 1.0, rng.random()))
 
     def passes(self, first_tick_ns: int, period_ns: int, *, warm: bool) -> LoopGrid:
         """Passes of which each costs something else."""
-        at_ns, steps = first_tick_ns + self.pass_phase_ns, []
+        at_ns, steps, rng = first_tick_ns + self.pass_phase_ns, [], self._of("passes")
         for _ in range(_PASSES_MAX):
-            cost_ns = self._rng.choice(
-                (0, PASS_COST_MAX_NS, self._rng.randint(0, PASS_COST_MAX_NS))
-            )
+            cost_ns = rng.choice((0, PASS_COST_MAX_NS, rng.randint(0, PASS_COST_MAX_NS)))
             steps.append((at_ns, period_ns + cost_ns))
             at_ns += period_ns + cost_ns
         return LoopGrid.of_course(tuple(steps), unbounded=warm)
 
 
-class Walks:
-    """In which order each tick walks the nodes."""
+class LedTiming(FreeTiming, frozen=True, dict=True):
+    """A ``FreeTiming`` with a chance of its own for each thing, so that one can be led and the others stay as they are."""
 
-    def __init__(self, seed: str) -> None:
-        self._rng = random.Random(seed)
+    chance: Callable[[str], random.Random] = random.Random
+
+    @classmethod
+    def led(cls, timing: Timing, chance: Callable[[str], random.Random]) -> LedTiming:
+        """The same phases and first ticks; ``chance`` gives that for each thing."""
+        return cls(**msgspec.structs.asdict(timing), chance=chance)
+
+    @cached_property
+    def _parts(self) -> dict[str, random.Random]:
+        return {}
+
+    @cached_property
+    def _shares(self) -> dict[str, float]:
+        return {}
+
+    def _of(self, about: str) -> random.Random:
+        if about not in self._parts:
+            self._parts[about] = self.chance(about)
+        if about == "passes":  # one choice for all of a process: there are too many to lead each
+            return random.Random(self._parts[about].random())
+        return self._parts[about]
+
+    def _happens(self, about: str) -> bool:
+        if about not in self._shares:
+            self._shares[about] = self._of(about).choice((0.1, 0.5, 0.9))
+        return self._of(about).random() < self._shares[about]
+
+
+class Walks:
+    """In which order each tick walks the nodes; ``always``: all of them in the same one, for windows end where one node comes last each time."""
+
+    def __init__(self, rng: random.Random, *, always: bool = False) -> None:
+        self._rng = rng
+        self._always = always
         self._places: dict[tuple[int, str], str] = {}
 
     def draw_anew(self, seed: str) -> None:
@@ -112,6 +151,7 @@ class Walks:
 
     def place(self, at_ns: int, name: str) -> str:
         """Of a node in the tick of that instant, as text: the smaller the earlier."""
+        at_ns = 0 if self._always else at_ns
         found = self._places.get((at_ns, name))
         if found is None:
             found = self._places[at_ns, name] = f"{self._rng.randrange(10**6):06}/{name}"

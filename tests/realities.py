@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise, repeat
 
-from free_timing import FreeTiming, Walks, every_tick_walks_anew
+from free_timing import LedTiming, Walks, every_tick_walks_anew
 from msgspec.structs import replace
 from running_countdowns import DrawnPast
 from spent_tokens import limiters_drawn, may_be_stopped, zones_that_served
@@ -262,20 +262,24 @@ def draw_reality(
 
     ``free``: whatever need not be the same twice is drawn each time (``free_timing``).
     """
-    timing = (timing_of or draw_timing)(world, rng)
-    scenario = with_instants(world.scenario, rng)
-    jitter = renewal_habit(rng) if free else rng.random
-    scenario = with_last_heartbeats(world.snapshot, scenario, rng, jitter)
+    part = partial(part_of, rng)
+    timing = (timing_of or draw_timing)(world, part("timing"))
+    scenario = with_instants(world.scenario, part("instants"))
+    jitter = renewal_habits(part) if free else None
+    scenario = with_last_heartbeats(world.snapshot, scenario, part("renewals"), jitter)
     names = sorted(node.name for node in world.snapshot.nodes)
-    renamed = dict(zip(names, rng.sample(names, len(names)), strict=True))
-    if rng.random() < 0.5:
-        timing = drifting(world, scenario, timing, rng)
+    renamed = dict(zip(names, part("names").sample(names, len(names)), strict=True))
+    drift = part("drift")
+    if drift.random() < 0.5:
+        timing = drifting(world, scenario, timing, drift)
     anew: AbstractContextManager[None] = nullcontext()
     if free:
-        timing = FreeTiming.of(timing, f"timing {rng.random()}")
-        anew = every_tick_walks_anew(Walks(f"walks {rng.random()}"))
-    past = random.Random(f"past {rng.random()}")
-    limiters = limiters_drawn(_zones_that_served(world), past, stopped=_may_be_stopped(world))
+        timing, walks = LedTiming.led(timing, part), part("walks")
+        anew = every_tick_walks_anew(Walks(walks, always=walks.random() < 0.5))
+    past = part("past")
+    limiters = limiters_drawn(
+        _zones_that_served(world), part("limiters"), stopped=_may_be_stopped(world)
+    )
     with anew, limiters, DrawnPast(past).applied():
         timeline = simulate(
             rename_snapshot(world.snapshot, renamed),
@@ -291,6 +295,12 @@ def draw_reality(
         for entry in timeline.entries
     ]
     return Reality(timing, entries, timeline)
+
+
+def part_of(rng: random.Random, about: str) -> random.Random:
+    """Chance for one thing: where somebody leads it (``guided_realities``), what is chosen there moves nothing else."""
+    part = getattr(rng, "part", None)
+    return random.Random(f"{about} {rng.random()}") if part is None else part(about)
 
 
 def draw_timing(world: World, rng: random.Random) -> Timing:
@@ -338,11 +348,10 @@ def drifting(world: World, scenario: Scenario, timing: Timing, rng: random.Rando
     """The same first ticks, but every tick costs something else."""
     period_ns = world.configuration.node_monitor_period_ns
     until_ns = scenario.end_ns + 2 * period_ns
-    drift = random.Random(rng.random())
     begins_ns = [event.at_ns for event in scenario.events if event.manager_up]
-    courses = [course_of(drift, at_ns, until_ns, period_ns) for at_ns in begins_ns]
+    courses = [course_of(rng, at_ns, until_ns, period_ns) for at_ns in begins_ns]
     if not starts_without_controller(scenario):
-        courses.insert(0, course_of(drift, timing.monitor_phase_ns, until_ns, period_ns, before=70))
+        courses.insert(0, course_of(rng, timing.monitor_phase_ns, until_ns, period_ns, before=70))
     return replace(timing, monitor_courses=tuple(courses))
 
 
@@ -392,11 +401,26 @@ def _within(event: ScenarioEvent, rng: random.Random) -> int:
     return rng.choice((*ends, rng.randint(*ends), rng.randint(*ends)))
 
 
-def renewal_habit(rng: random.Random) -> Callable[[], float]:
-    """How kubelets renew in one reality: at random, all early, all late, by and by, each early or late, or so for a while.
+def renewal_habits(part: Callable[[str], random.Random]) -> Callable[[str], float]:
+    """How late the next renewal of a node is in one reality: all kubelets have one habit, or each has its own.
 
-    Windows end where all renewals are early, or all late, which chance alone does not reach.
+    Windows end where all renewals are early, or all late, or those of one node early and of another one late, which chance
+    alone does not reach.
     """
+    rng = part("habit")
+    together = renewal_habit(rng) if rng.random() < 0.5 else None
+    own: dict[str, Callable[[], float]] = {}
+
+    def share(name: str) -> float:
+        if name not in own:
+            own[name] = together or renewal_habit(part(f"renewals of {name}"))
+        return own[name]()
+
+    return share
+
+
+def renewal_habit(rng: random.Random) -> Callable[[], float]:
+    """How kubelets renew: at random, all early, all late, by and by, each early or late, or so for a while."""
     share = rng.random()
     habits = (
         rng.random,
@@ -419,10 +443,10 @@ def with_last_heartbeats(
     snapshot: ClusterSnapshot,
     scenario: Scenario,
     rng: random.Random,
-    jitter: Callable[[], float] | None = None,
+    jitter: Callable[[str], float] | None = None,
 ) -> Scenario:
-    """Fill in the last renewal of every stop: kubelets renew every period plus up to 4 %, of which ``jitter`` says how much."""
-    share = jitter or rng.random
+    """Fill in the last renewal of every stop: kubelets renew every period plus up to 4 %, of which ``jitter`` says how much for each node."""
+    share = jitter or (lambda _: rng.random())
     newest: dict[str, int] = {}
     periods: dict[str, int] = {}
     stopped: set[str] = set()
@@ -450,7 +474,7 @@ def with_last_heartbeats(
                 newest[name] = event.at_ns - rng.randrange(period_ns)
             last_ns = newest[name]
             while name not in stopped:
-                jittered = int(period_ns * (1 + _JITTER * share()))
+                jittered = int(period_ns * (1 + _JITTER * share(name)))
                 if last_ns + jittered > event.at_ns:
                     break
                 last_ns += jittered

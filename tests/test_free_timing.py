@@ -37,7 +37,7 @@ def world(release: str, *flags: tuple[str, str]) -> World:
 
 def tainted(which: World, seed: int) -> list[str]:
     """The nodes in the order of their taints."""
-    with every_tick_walks_anew(Walks(str(seed))):
+    with every_tick_walks_anew(Walks(random.Random(str(seed)))):
         timing = FreeTiming.of(Timing(), str(seed))
         entries = simulate(which.snapshot, which.scenario, which.configuration, timing).entries
     found = [
