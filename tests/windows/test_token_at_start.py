@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import pytest
+from windows.lines import Line
 
-from builders import NOT_READY, make_event, make_node, make_scenario, make_snapshot, ns
+from builders import (
+    NOT_READY,
+    make_event,
+    make_node,
+    make_pod,
+    make_scenario,
+    make_snapshot,
+    ns,
+)
 from kubectl_evictplan.cluster.timeline import QueueOperation, Told
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import refill_ns
 from kubectl_evictplan.kube.objects import ControlPlaneFlags
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings
-from kubectl_evictplan.windows.unknowns.lines import token_stretches
+from kubectl_evictplan.windows.unknowns.lines import instants, token_stretches
 from kubectl_evictplan.windows.zone_lines import ZoneLine
 
 RATE = 0.1
@@ -80,3 +89,31 @@ def test_the_token_is_told_apart_where_it_meets_a_late_view() -> None:
 def test_a_token_that_nobody_can_have_used_is_there() -> None:
     assert stretches(line(*WAITING), may_lack=False) == [0]
     assert stretches(ZoneLine([])) == [0]
+
+
+def test_without_a_rate_the_token_is_there_or_never_comes() -> None:
+    found = list(token_stretches([line(*WAITING)], 0.0, may_lack=True, seen_late=False))
+    rules = Line(rate=0).rules
+    spent = [[each.spent_at_start for each in instants(rules, one.of_lines[0])] for one in found]
+    assert [set(each) for each in spent] == [{0.0}, {1.0}]
+    assert [one.width_ns for one in found] == [0, 0]
+
+
+def test_so_nobody_is_tainted_between_its_instant_and_the_end_of_the_line() -> None:
+    nodes = [make_node("a", zone="a"), make_node("b", zone="a"), make_node("c", zone="b")]
+    events = [
+        make_event(1, "kubelet-stop", ["a", "b"], last_heartbeat=1),
+        make_event(30, "kubelet-stop", "c", last_heartbeat=30),
+    ]
+    settings = ControllerSettings("1.29.6", flags={"node-eviction-rate": "0"})
+    configuration = resolve_configuration(settings, ControlPlaneFlags())
+    snapshot = make_snapshot(nodes, [make_pod("p", "a")])
+    prediction = predict(snapshot, make_scenario(events, horizon=120), configuration)
+    [row] = prediction.evictions
+    [window] = row.windows
+    assert row.certainty == "possible"
+    # The tick after the one that gives them up, and a pass.
+    ticks = 40 + 2 * PERIOD
+    assert (window.earliest_seconds, window.latest_seconds) == pytest.approx(
+        (1 + 40 + PERIOD, 1 + ticks + 10 * COST / 2 + LAG), abs=0.01
+    )

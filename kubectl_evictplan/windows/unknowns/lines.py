@@ -127,6 +127,17 @@ class TokenAtStart(Unknown[LineRules]):
         return min(max(meeting.token_ns(self._refill_ns, lag_ns) / self._refill_ns, 0.0), 1.0)
 
 
+class _NoTokenAtStart(TokenAtStart):
+    """It was spent, and a bucket without a rate gets no other one."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+
+    def settle(self, part: LineRules, most: int) -> Iterator[LineRules]:
+        """Never."""
+        yield replace(part, spent_at_start=1.0)
+
+
 class TokenStretch(NamedTuple):
     """A stretch of time in which the token of the start comes, and how wide it is, in each of some lines that differ in instants only."""
 
@@ -166,6 +177,11 @@ def token_stretches(
         yield TokenStretch([None] * len(lines), 0)
         return
     refills_ns = [refill_ns(line.rate_at_start_qps(rate_qps)) for line in lines]
+    if not any(refills_ns):
+        # Without a rate it is there or never is: there is nothing between these two.
+        yield TokenStretch([None] * len(lines), 0)
+        yield TokenStretch([_NoTokenAtStart()] * len(lines), 0)
+        return
     met = _met(lines, refills_ns, seen_late=seen_late)
     cuts: list[Sequence[_Meeting | None]] = [[None] * len(lines), *met, [None] * len(lines)]
     for since, until in pairwise(cuts):
