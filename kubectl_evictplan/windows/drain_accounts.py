@@ -136,6 +136,7 @@ class Accounts:
         if (
             not facts.world.steady
             or facts.may_fail(place)
+            or place in facts.perhaps_asked
             or budget.disrupted_pods
             or len({turn.drain.process for turn, _ in turns}) > 1
             or any(pod in turn.guests or not turn.known for turn, pod in turns)

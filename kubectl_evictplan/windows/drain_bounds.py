@@ -117,7 +117,7 @@ class DrainBounds:
         if len(self.plan.processes) < 2:
             return
         # What one process has deleted another one does not find, or finds terminating; who goes too late is not made anew on its nodes.
-        plan = self.plan.with_earliest(self._earliest_ns())
+        plan = self.plan.with_earliest(self._earliest_ns(), self._begins)
         known = self.rows | surely
         plan = plan.with_turns(deleted_before(plan, known, self._begins))
         deleted_ns = {

@@ -205,7 +205,9 @@ class Contests:
             places = self.requests.asked_of(pod, turn)
             # Whom another process deleted no budget is asked about.
             asks = places and turn.sole_controller
-            opens_ns = self._progress.first_open_ns(places[0], pod) if asks else begun_ns
+            opens_ns = begun_ns
+            if asks:
+                opens_ns = self._progress.first_open_ns(places[0], pod, turn.drain)
             for one in self._task(turn, pod):
                 earliest_ns = max(one.earliest_ns, opens_ns - begun_ns)
                 # After the first that is refused kubectl deletes nobody.
@@ -243,18 +245,19 @@ class Contests:
 
     def _at_first(self, task: Task, turn: PlannedTurn, by_ns: int) -> Task:
         """The task, sooner if its pod surely finds a disruption as soon as kubectl asks."""
-        places = () if task.replacement else self.requests.asked_of(task.pod, turn)
+        places = self.requests.asked_of(task.pod, turn)
         if self._firsts is None or len(places) != 1 or task.pod.deletion_timestamp_ns is not None:
             return task
-        if not self.requests.counts(task.pod, turn) or self.requests.may_be_refused_unseen(
-            task.pod, turn
-        ):
+        counts = task.replacement or self.requests.counts(task.pod, turn)
+        if not counts or self.requests.may_be_refused_unseen(task.pod, turn):
             return task
-        held_ns = self._firsts.held_up_ns(task.pod, turn, places[0], by_ns)
+        changes_ns = task.held_up_ns if task.replacement else None
+        held_ns = self._firsts.held_up_ns(task.pod, turn, places[0], by_ns, changes_ns)
         if held_ns is None:
             return task
         latest_ns = ARRIVAL[1] + GRANTED[1] + held_ns
-        return task._replace(latest_ns=latest_ns, place=None, goes=True, granted=True)
+        goes = task.goes or not task.replacement
+        return task._replace(latest_ns=latest_ns, place=None, goes=goes, granted=True)
 
     def _task(self, turn: PlannedTurn, pod: Pod, *, guest: bool = False) -> Iterator[Task]:
         """Nothing where several budgets cover it, which is an error if any of them is asked."""

@@ -74,6 +74,14 @@ class CoveredPods:
                 for place in self._index.matching(pod):
                     self._asking.setdefault(place, []).append((turn, pod))
         self.drained_keys = {pod.key for pod in self.drained}
+        # Places of budgets over pods that kubectl evicts if another process takes away why it refuses their node.
+        self.perhaps_asked = {
+            place
+            for turn in plan.turns
+            if not turn.surely_found
+            for pod in plan.perhaps_evicted(turn)
+            for place in self._index.matching(pod)
+        }
 
     def covering(self, pod: Pod) -> Sequence[int]:
         """Places of the budgets that cover the pod."""

@@ -7,8 +7,7 @@ its budget is written anew when it is made anew, and when it is gone.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 
 from kubectl_evictplan.kube.disruption import EvictionRules
@@ -17,7 +16,7 @@ from kubectl_evictplan.windows.drain_covered import CoveredPods
 from kubectl_evictplan.windows.drain_delays import ARRIVAL, CONFLICT, GRANTED
 from kubectl_evictplan.windows.drain_instants import NodeDrain
 from kubectl_evictplan.windows.drain_plan import PlannedTurn
-from kubectl_evictplan.windows.drain_progress import Progress
+from kubectl_evictplan.windows.drain_progress import Progress, Request
 
 
 class FirstRequests:
@@ -34,17 +33,24 @@ class FirstRequests:
         self._progress = progress
         self._begins = begins
         self._rules = rules
-        self._begins_of = cache(self._begins_of_takers)
-        self._writers_of = cache(self._begins_of_writers)
+        self._requests = cache(self._requests_for)
         self._moving = cache(self._number_moving)
 
-    def held_up_ns(self, pod: Pod, turn: PlannedTurn, place: int, late_ns: int) -> int | None:
+    def held_up_ns(
+        self,
+        pod: Pod,
+        turn: PlannedTurn,
+        place: int,
+        late_ns: int,
+        changes_ns: int | None = None,
+    ) -> int | None:
         """How much later than by itself a pod is evicted at its first request, at most; None: it may be refused.
 
-        ``place``: its one budget, ``late_ns``: when kubectl begins with the node at the latest.
+        ``place``: its one budget, ``late_ns``: when kubectl begins with the node at the latest. ``changes_ns``: it is a guest, which is
+        Ready or not, and its own changes hold its request up so long.
         """
         by_itself_ns = late_ns + ARRIVAL[1] + GRANTED[1]
-        if pod.ready != "True":
+        if pod.ready != "True" and changes_ns is None:
             return self._uncounted_ns(pod, turn, place, by_itself_ns)
         spare = self._progress.spare(place)
         if spare is None or self._covered.is_refusable(pod, turn):
@@ -52,17 +58,17 @@ class FirstRequests:
         if not turn.known and not self._rules.ignores_pending:
             # Whom somebody else has deleted a budget may keep there.
             return None
-        takers, writers = self._begins_of(place), self._writers_of(place)
-        held_ns = -1
+        own_ns, held_ns = changes_ns or 0, -1
         while True:
-            others = _number_of_others(takers, turn, by_itself_ns + held_ns)
-            if others >= spare:
+            by_ns = by_itself_ns + held_ns
+            others = [one for one in self._asked_before(place, turn, by_ns) if one.counts]
+            if len([one for one in others if not self._is_back(one, turn)]) > spare:
                 return None
-            writing = _number_of_others(writers, turn, by_itself_ns + held_ns)
-            writes = (writing + self._moving(place)) * self._progress.writes(place)
-            if writes * CONFLICT[1] == held_ns:
+            writes = self._moving(place) * self._progress.writes(place)
+            writes += self._written_before(place, turn, by_ns)
+            if own_ns + writes * CONFLICT[1] == held_ns:
                 return held_ns
-            held_ns = writes * CONFLICT[1]
+            held_ns = own_ns + writes * CONFLICT[1]
 
     def _uncounted_ns(
         self, pod: Pod, turn: PlannedTurn, place: int, by_itself_ns: int
@@ -77,16 +83,31 @@ class FirstRequests:
             return None
         return held_ns
 
-    def _begins_of_takers(self, place: int) -> list[tuple[int, NodeDrain]]:
-        """When each pod that may take a disruption is asked for at the earliest, and in which turn."""
-        return self._begins_of_turns(self._progress.takers(place))
+    def _requests_for(self, place: int) -> list[Request]:
+        return list(self._progress.requests_for(place))
 
-    def _begins_of_writers(self, place: int) -> list[tuple[int, NodeDrain]]:
-        """The same of each pod whose eviction leads to writes of the budget."""
-        return self._begins_of_turns(self._progress.writers(place))
+    def _asked_before(self, place: int, turn: PlannedTurn, by_ns: int) -> Iterator[Request]:
+        """The requests that can have been sent by then, with all of the turn.
 
-    def _begins_of_turns(self, turns: Iterable[PlannedTurn]) -> list[tuple[int, NodeDrain]]:
-        return sorted((self._begins[turn.drain], turn.drain) for turn in turns)
+        None of the process's later ones are: it comes there when it is through with this node.
+        """
+        own = turn.drain
+        for one in self._requests(place):
+            other = one.turn.drain
+            later = other.process == own.process and other.place > own.place
+            if other == own or (self._begins[other] <= by_ns and not later):
+                yield one
+
+    def _is_back(self, one: Request, turn: PlannedTurn) -> bool:
+        """Whether the budget counts somebody in its stead before kubectl comes to the node of the turn."""
+        return one.back_ns is not None and one.back_ns < self._begins[turn.drain]
+
+    def _written_before(self, place: int, turn: PlannedTurn, by_ns: int) -> int:
+        """How often the budget may be written because of other evictions when a pod of the turn is asked for."""
+        progress, begun_ns = self._progress, self._begins[turn.drain]
+        asked = self._asked_before(place, turn, by_ns)
+        written = sum(progress.writes_from(place, one, begun_ns) for one in asked)
+        return written - progress.writes(place)
 
     def _number_moving(self, place: int) -> int:
         """How many of the budget's pods change without being evicted."""
@@ -96,9 +117,3 @@ class FirstRequests:
             for pod in covered.of_budget(place)
             if not covered.is_settled(pod) or pod.deletion_timestamp_ns is not None
         )
-
-
-def _number_of_others(begins: list[tuple[int, NodeDrain]], turn: PlannedTurn, by_ns: int) -> int:
-    """How many beside one pod of the turn can have been asked for by then; all of its own turn are."""
-    own = sum(1 for _, drain in begins if drain == turn.drain)
-    return max(own, bisect_right(begins, by_ns, key=lambda one: one[0])) - 1

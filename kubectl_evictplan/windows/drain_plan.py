@@ -151,6 +151,8 @@ class DrainPlan:
         self._met: dict[int, tuple[Stranger, ...]] = {}
         # By (pod, uid): before which offset nobody deletes it.
         self._earliest_ns: Mapping[tuple[str, str], int] = {}
+        # Before which offset kubectl does not come to each node.
+        self._begins_ns: Mapping[NodeDrain, int] = {}
         self._plan_turns()
 
     def _plan_turns(self) -> None:
@@ -340,18 +342,23 @@ class DrainPlan:
         """Nodes of which a process may evict pods before any has cordoned the node; each cordons all of its own before."""
         return {
             other
-            for event in self.drains
-            if name not in event.nodes and event.at_ns <= cordoned_ns
-            for other in event.nodes
+            for process, event in enumerate(self.drains)
+            if name not in event.nodes
+            for place, other in enumerate(event.nodes)
+            if self._begins_ns.get(NodeDrain(process, place, other), event.at_ns)
+            <= cordoned_ns + _LATE_VIEW_NS
         }
 
-    def with_earliest(self, earliest_ns: Mapping[tuple[str, str], int]) -> DrainPlan:
+    def with_earliest(
+        self, earliest_ns: Mapping[tuple[str, str], int], begins_ns: Mapping[NodeDrain, int]
+    ) -> DrainPlan:
         """The plan without guests in the stead of pods that nobody deletes before a node is cordoned.
 
-        ``earliest_ns``: by (pod, uid) the offset before which nobody deletes it.
+        ``earliest_ns``: by (pod, uid) the offset before which nobody deletes it; ``begins_ns``: that before which kubectl does not
+        come to each node.
         """
         plan = copy(self)
-        plan._earliest_ns = earliest_ns
+        plan._earliest_ns, plan._begins_ns = earliest_ns, begins_ns
         plan._plan_turns()
         return plan
 

@@ -9,7 +9,7 @@ pods together that one process evicts one after the other.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -74,7 +74,8 @@ class Request(NamedTuple):
     """A pod that kubectl may ask for in a turn, and that keeps a budget closed by that.
 
     ``name``: one for all requests for the pod; guests are others in each turn. ``counts``: it may need a disruption.
-    ``kept``: the budget never lets it go. ``back_ns``: by that offset the budget counts somebody in its stead; None: not known.
+    ``kept``: the budget never lets it go. ``back_ns``: by that offset the budget counts somebody in its stead, ``gone_ns``: and its object
+    is gone; None: not known.
     """
 
     turn: PlannedTurn
@@ -83,6 +84,7 @@ class Request(NamedTuple):
     counts: bool
     kept: bool
     back_ns: int | None
+    gone_ns: int | None
 
 
 # From one try to the next that is answered, at most.
@@ -183,26 +185,44 @@ class Progress:
         """How long the budget keeps anybody waiting; None: perhaps for ever."""
         return self._bounded(place) if self.is_known else None
 
-    def first_open_ns(self, place: int, pod: Pod) -> int:
-        """Before that offset the budget does not let the pod go."""
-        others = (one for one in self._first_evictions(place) if one[1] != pod.key)
+    def first_open_ns(self, place: int, pod: Pod, drain: NodeDrain) -> int:
+        """Before that offset the budget does not let the pod go while its process drains that node.
+
+        The process comes to its later nodes only when it is through with this one: whom it evicts there makes no room for the pod.
+        """
+        others = (one for one in self._first_evictions(place, drain) if one[1] != pod.key)
         first_ns = next((at_ns for at_ns, _ in others), HORIZON_DEFAULT_MAX_NS)
         return self._first_open_ns(place, pod.ready == "True", first_ns)
 
-    def _two_first(self, place: int) -> list[tuple[int, str]]:
-        """When the first two of the pods that matter to a budget may be deleted, and which; without any what is missing comes from the start on.
+    def _two_first(self, place: int, drain: NodeDrain) -> list[tuple[int, str]]:
+        """When the first two of the pods that matter to a budget may be deleted before a process is through with a node, and which.
 
-        Nobody else than kubectl deletes any, and no owner lacks one.
+        Without any what is missing comes from the start on: somebody else deletes some, an owner lacks one, or nobody knows who asks.
         """
         facts = self._covered
-        if not facts.world.quiet or not all(map(facts.stays, facts.of_budget(place))):
+        calm = self.is_known and facts.world.quiet
+        if not calm or not all(map(facts.stays, facts.of_budget(place))):
             return [(0, "")]
         firsts: dict[str, int] = {}
         for one in self._requests(place):
-            event = self._drains[one.turn.drain.process]
+            other = one.turn.drain
+            if other.process == drain.process and other.place > drain.place:
+                continue
+            if self._needs_disruption(place, one):
+                continue
+            event = self._drains[other.process]
             begun_ns = event.at_ns + until_first_node(len(event.nodes))[0]
+            begun_ns = max(begun_ns, self._before.begins_ns.get(other, 0))
             firsts[one.pod.key] = min(firsts.get(one.pod.key, begun_ns), begun_ns)
         return sorted((at_ns, key) for key, at_ns in firsts.items())[:2]
+
+    def _needs_disruption(self, place: int, one: Request) -> bool:
+        """Whether the pod does not go before the budget opens: it is Ready, and nobody deletes it without asking."""
+        turn, pod = one.turn, one.pod
+        asked = pod in turn.pods and not turn.options.disable_eviction
+        return (
+            asked and pod.ready == "True" and one.counts and place in self._covered.asked_about(pod)
+        )
 
     def _opens_first_ns(self, place: int, ready: bool, first_ns: int) -> int:
         """``first_ns``: before that offset nobody is deleted who counts."""
@@ -249,7 +269,12 @@ class Progress:
         counts = self._may_count(place, turn, pod)
         kept = self._is_kept(place, turn, pod)
         back_ns = None if guest else self._back_ns(turn, pod)
-        return Request(turn, pod, (pod.key, turn.drain if guest else None), counts, kept, back_ns)
+        gone = turn.delays(pod).gone
+        gone_ns = None
+        if back_ns is not None and gone is not None:
+            gone_ns = self._before.deleted_ns[pod.key, pod.uid] + gone[1]
+        name = pod.key, turn.drain if guest else None
+        return Request(turn, pod, name, counts, kept, back_ns, gone_ns)
 
     def _back_ns(self, turn: PlannedTurn, pod: Pod) -> int | None:
         """By when a pod that somebody surely deletes has a Ready replacement, which its budget counts if it opens again; None: not known.
@@ -377,15 +402,10 @@ class Progress:
         collected = sum(1 for pod in covered if not facts.has_node(pod) and pod.ready == "True")
         return (budget.disruptions_allowed or 0) - collected
 
-    def takers(self, place: int) -> list[PlannedTurn]:
-        """The turns of all pods of the budget that may take a disruption, each once for each of them."""
-        return [
-            turn for turn, pod in self._tasks_of.get(place, ()) if self._may_count(place, turn, pod)
-        ]
-
-    def writers(self, place: int) -> list[PlannedTurn]:
-        """The turns of all pods of the budget whose evictions lead to writes of it, each once for each of them."""
-        return [turn for turn, _ in self._tasks_of.get(place, ())]
+    def requests_for(self, place: int) -> Iterator[Request]:
+        """Those for all pods of the budget."""
+        for turn, pod in self._tasks_of.get(place, ()):
+            yield self._request(place, turn, pod)
 
     def _may_count(self, place: int, turn: PlannedTurn, pod: Pod) -> bool:
         """Whether the pod may need a disruption; of guests nobody knows whether they are Ready."""
@@ -397,6 +417,13 @@ class Progress:
         """How often the budget's status is written because of one eviction, at most."""
         counts = counts_pods(self._covered.world.budgets[place])
         return _WRITES_COUNTING if counts else _WRITES
+
+    def writes_from(self, place: int, one: Request, at_ns: int) -> int:
+        """How often that is so from an offset on: once another pod is counted the old one may still be there, and be gone later."""
+        if one.back_ns is None or one.back_ns >= at_ns:
+            return self.writes(place)
+        gone = one.gone_ns is not None and one.gone_ns < at_ns
+        return int(counts_pods(self._covered.world.budgets[place]) and not gone)
 
     def _at_a_time(self, place: int, requests: Sequence[Request]) -> int:
         """How many were evicted at least while somebody is refused.
