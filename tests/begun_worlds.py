@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 from free_timing import FreeTiming, Walks, every_tick_walks_anew
 from msgspec.structs import replace
-from realities import Reality, World, course_of, draw_timing, with_instants, with_last_heartbeats
+from realities import Reality, World, course_of, draw_timing, with_instants
+from renewals import with_last_heartbeats
 
 from kubectl_evictplan.cluster.kubelets import is_up_at_start, renew_period_ns
 from kubectl_evictplan.engine.event_queue import Course

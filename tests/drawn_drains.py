@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection, Iterator
 
 from drain_worlds import READY, DrainedWorld, draw_drained_world, synced
 from msgspec.structs import replace
-from realities import World, draw_timing, with_last_heartbeats
+from realities import World, draw_timing
+from renewals import with_last_heartbeats
 
 from builders import default_tolerations, make_conditions, make_event, ns, tolerates
 from kubectl_evictplan.cluster.readiness import ReadyTimes

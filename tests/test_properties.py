@@ -34,8 +34,8 @@ from realities import (
     draw_world,
     rename_scenario,
     rename_snapshot,
-    with_last_heartbeats,
 )
+from renewals import with_last_heartbeats
 from strategies import World, worlds
 from timeline_runs import facts_of
 
