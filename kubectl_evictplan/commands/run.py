@@ -51,10 +51,8 @@ if TYPE_CHECKING:
     Events = tuple[Sequence[ScenarioEvent], Sequence[ClusterWarning]]
     Planned = tuple[Scenario, ControllerSettings, Sequence[ClusterWarning]]
 
-# Taking so many to pieces at the end takes a while.
-_MANY_PODS = 20_000
-# The text of so many rows and what they cost are worth two processors.
-_MANY_EVICTIONS = 5_000
+# The text of so many rows of so large a cluster, and what they cost, are worth two processors.
+_MANY_PODS, _MANY_EVICTIONS = 20_000, 5_000
 
 
 def what_if_events(options: WhatIfOptions, events_on: Callable[[ClusterSnapshot], Events]) -> None:
@@ -130,7 +128,6 @@ def _found(
         _save(options.save_scenario, scenario, asked.settings, force=bool(options.force))
     _check_quorums(options.quorums, snapshot)
     prediction = predicted(asked, given, progress, explain)
-    is_large = len(snapshot.pods) > _MANY_PODS
     made = None
     if options.out is not None:
         made = planned(options, given, snapshot, scenario, asked.settings, prediction)
@@ -144,14 +141,13 @@ def _found(
         assume_ready=given.assume_ready_ns,
         quorums=options.quorums,
     )
-    is_long = is_large and len(prediction.evictions) > _MANY_EVICTIONS
+    is_long = len(snapshot.pods) > _MANY_PODS and len(prediction.evictions) > _MANY_EVICTIONS
     if options.output == "json" and not is_judged and is_long and _may_write_beside():
         keep(asked, prediction)
         return _Found(snapshot, prediction, explain, made, assess)
     if options.output in WITH_IMPACT or is_judged:
         prediction = _assessed(assess, options.output)
-    if is_large:
-        keep(asked, prediction)
+    keep(asked, prediction)
     return _Found(snapshot, prediction, explain, made, None)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -32,7 +32,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _FLOAT = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
 
 
-class _Flag(NamedTuple):
+class _Flag(msgspec.Struct, frozen=True):
     """A flag's value, where it comes from, and what says so there."""
 
     text: str
@@ -199,7 +199,7 @@ def resolve_configuration(
             problems.append(settings.blamed(name, problem))
             continue
         values[name] = parse(flag.text)
-        texts[name], sources[name], origins[name] = flag
+        texts[name], sources[name], origins[name] = flag.text, flag.source, flag.origin
     gates = _feature_gates(settings, str(values.get("feature-gates", "")), problems)
     _check_phase(settings, values.get("node-monitor-period"), problems)
     if problems:

@@ -55,7 +55,7 @@ class Successor(msgspec.Struct, frozen=True):
     starts: Between = NEVER
 
 
-class Again(NamedTuple):
+class Again(msgspec.Struct, frozen=True):
     """A successor may go in a window, and whoever follows it is Ready in another."""
 
     since: Between
@@ -212,7 +212,7 @@ def fate_of(
                 together=going_together(deletion),
             )
         )
-        parts.extend(absence(when, until, certain=False) for when, until in again)
+        parts.extend(absence(one.since, one.ready, certain=False) for one in again)
     away = together(*parts)
     dead = _dead(life, deletion, successor, away)
     return Fate(*moving, SharedFate(life, successor, away, dead, leaves, True, twice))

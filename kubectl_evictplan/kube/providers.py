@@ -7,7 +7,8 @@ provider's own node images and agents write counts.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
+
+import msgspec
 
 EKS, GKE, AKS, OPENSHIFT, GARDENER, K3S, RKE2 = (
     "EKS", "GKE", "AKS", "OpenShift", "Gardener", "k3s", "RKE2",
@@ -17,7 +18,7 @@ PROVIDERS = (EKS, GKE, AKS, OPENSHIFT, GARDENER, K3S, RKE2)
 PROVIDER_ID, LABEL, KUBELET_VERSION = "providerID", "label", "kubelet version"
 
 
-class Mark(NamedTuple):
+class Mark(msgspec.Struct, frozen=True, order=True):
     """What a provider leaves on its nodes.
 
     ``text`` begins a providerID or a label's key, or is a part of the kubelet's version.

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec.structs import replace
 
 from kubectl_evictplan import __version__
@@ -104,7 +105,7 @@ def predict(
     return told(whole, simulated(whole, relevant, scenario, ready, progress), explain)
 
 
-class Simulated(NamedTuple):
+class Simulated(msgspec.Struct, frozen=True):
     """All that was found out about a scenario, before it is told. ``relevant`` is what took part."""
 
     relevant: ClusterSnapshot
@@ -159,7 +160,8 @@ def simulated(
 
 def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -> Prediction:
     """Tell what was found out as the document; asked only once of it."""
-    relevant, scenario, ready, alike, nominal, exploration, drains = found
+    relevant, scenario, alike, nominal = found.relevant, found.scenario, found.alike, found.nominal
+    ready, exploration, drains = found.ready, found.exploration, found.drains
     configuration, snapshot = whole.configuration(scenario), whole.snapshot
     run = RunEntries(nominal)
     # Of pods that are alike one.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache, partial
-from typing import TYPE_CHECKING, Annotated, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -97,7 +97,7 @@ class FieldType(msgspec.Struct, Generic[T], frozen=True):
     expected: str = ""
 
 
-class FileField(NamedTuple):
+class FileField(msgspec.Struct, frozen=True):
     """One field of an action: its key in files, the attribute that holds it, its type."""
 
     key: str

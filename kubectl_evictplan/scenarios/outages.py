@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from enum import Enum
-from typing import NamedTuple
 
 import msgspec
 
@@ -89,7 +88,7 @@ AWAY = {
 }
 
 
-class Lag(NamedTuple):
+class Lag(msgspec.Struct, frozen=True):
     """How long after the end of an outage a new kube-controller-manager begins to tick."""
 
     earliest_ns: int
@@ -306,7 +305,8 @@ def outage_warnings(
 def _return(outage: Outage, duration_ns: int, control_plane: ControlPlane) -> str:
     lag = manager_lag(outage, duration_ns, control_plane)
     earliest, latest = (
-        f"+{format_duration(-(-(duration_ns + lag_ns) // SECOND_NS) * SECOND_NS)}" for lag_ns in lag
+        f"+{format_duration(-(-(duration_ns + lag_ns) // SECOND_NS) * SECOND_NS)}"
+        for lag_ns in (lag.earliest_ns, lag.latest_ns)
     )
     reasons = []
     if outage is Outage.API_SERVER and control_plane.leader_elect and control_plane.replicas > 1:

@@ -121,10 +121,10 @@ class ScenarioEvent(msgspec.Struct, frozen=True, kw_only=True):
     def detail(self) -> str:
         """What an answer tells of it besides action, nodes and pods."""
         parts = []
-        for key, attribute, field_type, _, default in file_fields(type(self)):
-            value = getattr(self, attribute)
-            if field_type.detail and value is not None and value != default:
-                parts.append(field_type.detail.format(key=key, value=field_type.write(value)))
+        for field in file_fields(type(self)):
+            value, detail = getattr(self, field.attribute), field.type.detail
+            if detail and value is not None and value != field.default:
+                parts.append(detail.format(key=field.key, value=field.type.write(value)))
         return " ".join(parts)
 
     def command(self, words: str) -> tuple[str, ...]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -27,7 +26,7 @@ from kubectl_evictplan.scenarios.actions.processes import StopKubelet
 from kubectl_evictplan.scenarios.scenario import Scenario
 
 
-class OneOfEach(NamedTuple):
+class OneOfEach(msgspec.Struct, frozen=True):
     """A cluster and a scenario in which one of several nodes stands for all; by its name those it stands for."""
 
     snapshot: ClusterSnapshot

@@ -97,8 +97,8 @@ def explore_drains(
     gathered = DrainGathered(drawn)
     whole = replace(scenario, horizon_ns=None)
     plan = list(DrainLatencies(world, ready, rooms).settle(DrawnRun(0, whole), seeds))
-    for index, (seed, played, timing) in enumerate(plan):
-        gathered.add(seed, _play(world, played, timing, rooms), drains)
+    for index, run in enumerate(plan):
+        gathered.add(run.seed, _play(world, run.scenario, run.timing, rooms), drains)
         if progress is not None:
             progress("exploring drains", index + 1, len(plan))
     missing = () if bounds.complete else missing_kinds(world, bounds.plan, bounds.covered)

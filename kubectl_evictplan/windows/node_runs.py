@@ -247,8 +247,8 @@ class NodeRunner:
         )
         found = self._runs.get((id(scenario), timing))
         if found is None:
-            snapshot, shown, members = self._alike.one_of_each(scenario, timing)
-            timeline = self._simulate(snapshot, shown, timing)
+            some = self._alike.one_of_each(scenario, timing)
+            timeline, members = self._simulate(some.snapshot, some.scenario, timing), some.members
             each_alone = partial(self._each_alone, scenario, timing) if members else None
             leaves = self._leaves_entries
             found = NodeRun(scenario, timing, timeline, members, each_alone, leaves_entries=leaves)

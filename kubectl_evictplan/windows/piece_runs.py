@@ -167,12 +167,13 @@ def _waits_of(
     base_ns = piece.spread_ns(configuration.node_monitor_period_ns, end_ns)
     own, rate_qps = [line for _, line in lines], configuration.node_eviction_rate_qps
     seen = {"may_lack": may_lack_token, "seen_late": view.stale_lister}
-    for tokens, width_ns in token_stretches(own, rate_qps, **seen):
+    for stretch in token_stretches(own, rate_qps, **seen):
         replayed = [
             (line, rules)
-            for (run, line), token in zip(lines, tokens, strict=True)
+            for (run, line), token in zip(lines, stretch.of_lines, strict=True)
             for rules in instants(_seen_as(line_rules(run, configuration), view), token)
         ]
+        width_ns = stretch.width_ns
         spread = Spread(base_ns + width_ns, PASS_LAG_MAX_NS, gap_ns, end_ns, token_ns=width_ns)
         found.append(wait_windows(replayed, spread, piece.left_out_ns, services, known))
     return merge_waits(found, gap_ns, known.horizon_ns)

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec.structs import replace
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
@@ -266,7 +267,7 @@ class PodFates:
         return replace(world.countdowns, told_apart=told_apart)
 
 
-class _Played(NamedTuple):
+class _Played(msgspec.Struct, frozen=True):
     """One history: of each node what happens to it, and whether what one tick writes is seen at its end only; where ticks are moved, how."""
 
     choice: Choice
@@ -275,14 +276,14 @@ class _Played(NamedTuple):
     moved: MovedTicks | None = None
 
 
-class _FoundAtEnd(NamedTuple):
+class _FoundAtEnd(msgspec.Struct, frozen=True):
     """What was found at one end of a piece; ``of_any_grid``: it asked for no tick but those that the nodes' records tell."""
 
     played: list[_Played]
     of_any_grid: bool
 
 
-class _TriedOne(NamedTuple):
+class _TriedOne(msgspec.Struct, frozen=True):
     """A history that was tried: by what it is told, and the numbers that it got."""
 
     choice: Choice
@@ -328,18 +329,18 @@ class _Tried:
         tried = list[_TriedOne]()
         if budget.left < SIMULATION * len(found):
             found = list(spread(found))
-        for number, (choice, at_once, played, moved) in enumerate(found):
+        for number, one in enumerate(found):
             if number and budget.is_spent:
                 self.cut_short = True
                 return
-            decides = any(node.decisions for node in played.values())
-            own = replace(slot, choice=choice, at_once=at_once)
+            decides = any(node.decisions for node in one.nodes.values())
+            own = replace(slot, choice=one.choice, at_once=one.at_once)
             own_world = world
-            if moved is not None and self._instants_vary:
-                own_world = replace(world, scenario=moved.moved(world.scenario))
+            if one.moved is not None and self._instants_vary:
+                own_world = replace(world, scenario=one.moved.moved(world.scenario))
             own = self._told(own, piece, decides=decides)
-            histories = self._try(own_world, own, played, budget)
-            tried.append(_TriedOne(choice, at_once, decides, histories))
+            histories = self._try(own_world, own, one.nodes, budget)
+            tried.append(_TriedOne(one.choice, one.at_once, decides, histories))
         self._ends[follows_from] = tried
 
     def _told(self, slot: Slot, piece: Piece, *, decides: bool) -> Slot:

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from itertools import groupby, islice, starmap
-from typing import NamedTuple
 
 import msgspec
 
@@ -110,7 +109,7 @@ class _Step(msgspec.Struct):
     told: _Told | None = None
 
 
-class _Placed(NamedTuple):
+class _Placed(msgspec.Struct, frozen=True):
     """How many were placed, by what the first met, and whoever found no place; None: all did.
 
     ``full``: no node passes for that; else it is not known what those offer that do.
@@ -286,14 +285,15 @@ class _Check:
             return Fit(
                 tuple(group.pods), unknown=every, chances=bounds.chances, pushes=bounds.pushes
             )
-        first, pending, placed, full = self._place(group)
+        placed = self._place(group)
+        first, pending = placed.first, placed.pending
         told, needs, standing = self._told(first), group.needs, first.standing
-        offers = () if full else (Unknown.OFFERS,)
+        offers = () if placed.full else (Unknown.OFFERS,)
         return Fit(
             tuple(group.pods),
             told.on_nodes,
             told.names,
-            placed,
+            placed.number,
             told.because if pending is None else self._told(pending).because,
             told.returns_to,
             not told.on_nodes and self._only_on_leaving(group, standing, first.passing),

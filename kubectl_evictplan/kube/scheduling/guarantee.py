@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
 from itertools import accumulate, islice, repeat
 from operator import mul
-from typing import NamedTuple
 
 import msgspec
 
@@ -25,7 +24,7 @@ from kubectl_evictplan.kube.scheduling.node_sets import NodeSet, places
 Requests = tuple[tuple[str, int], ...]
 
 
-class Competing(NamedTuple):
+class Competing(msgspec.Struct, frozen=True):
     """``number`` pods with such needs that may come to ``nodes`` and to no others."""
 
     needs: PodNeeds
@@ -57,7 +56,7 @@ class _Unit(msgspec.Struct, frozen=True):
 Units = Mapping[str, _Unit]
 
 
-class _Brought(NamedTuple):
+class _Brought(msgspec.Struct, frozen=True):
     """Units that pods bring: as much for each of the ``number``."""
 
     units: int
@@ -121,12 +120,12 @@ class _Count:
 
     def _large(self, missing: int) -> Iterator[int]:
         """What each brings that may bring more than a node takes, the most first; ``missing``: so many like own are not there."""
-        for units, number in self.brought:
-            there = number
-            if units == self.own:
-                there = max(number - missing, 0)
-                missing -= number - there
-            yield from repeat(units, there)
+        for one in self.brought:
+            there = one.number
+            if one.units == self.own:
+                there = max(one.number - missing, 0)
+                missing -= one.number - there
+            yield from repeat(one.units, there)
 
 
 class TooMany(Exception):
@@ -154,11 +153,11 @@ class Guarantee:
         # Alike groups compete as one object.
         every = list(competing)
         times = Counter(map(id, every))
-        for at, (needs, count, nodes) in {id(one): one for one in every}.items():
-            number = count * times[at]
-            numbers[needs.requests, nodes] += number
-            if needs.host_ports:
-                self._with_ports[nodes] += number
+        for at, one in {id(one): one for one in every}.items():
+            number = one.number * times[at]
+            numbers[one.needs.requests, one.nodes] += number
+            if one.needs.host_ports:
+                self._with_ports[one.nodes] += number
         self._competing = [
             _Requests({**dict(requests), PODS: 1}, number, nodes)
             for (requests, nodes), number in numbers.items()

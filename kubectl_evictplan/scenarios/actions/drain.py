@@ -78,13 +78,13 @@ class Drain(NodesEvent, frozen=True, kw_only=True):
     def flags(self) -> tuple[str, ...]:
         """The flags of ``kubectl drain`` that differ from its defaults."""
         found = []
-        for key, attribute, field_type, _, default in file_fields(type(self)):
-            value = getattr(self, attribute)
-            if field_type.detail and value != default:
-                name = "--" + re.sub("[A-Z]", lambda capital: f"-{capital[0].lower()}", key)
+        for field in file_fields(type(self)):
+            value = getattr(self, field.attribute)
+            if field.type.detail and value != field.default:
+                name = "--" + re.sub("[A-Z]", lambda capital: f"-{capital[0].lower()}", field.key)
                 # kubectl takes grace periods and the like as whole seconds, where the file has durations.
-                written = value if type(value) is int and attribute.endswith("_seconds") else None
-                written = field_type.write(value) if written is None else written
+                seconds = type(value) is int and field.attribute.endswith("_seconds")
+                written = value if seconds else field.type.write(value)
                 found.append(name if value is True else f"{name}={written}")
         return tuple(found)
 

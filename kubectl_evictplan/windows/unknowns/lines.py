@@ -11,7 +11,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from itertools import combinations, pairwise
-from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -138,7 +137,7 @@ class _NoTokenAtStart(TokenAtStart):
         yield replace(part, spent_at_start=1.0)
 
 
-class TokenStretch(NamedTuple):
+class TokenStretch(msgspec.Struct, frozen=True):
     """A stretch of time in which the token of the start comes, and how wide it is, in each of some lines that differ in instants only."""
 
     # None: it is there already.

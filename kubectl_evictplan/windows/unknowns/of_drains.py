@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.readiness import ReadyTimes
@@ -35,7 +36,7 @@ _PACES: tuple[tuple[float | None, int | None], ...] = (
 CORNERS = ((0.0, 0.0), (1.0, 1.0), (0.0, 1.0), (1.0, 0.0))
 
 
-class DrawnRun(NamedTuple):
+class DrawnRun(msgspec.Struct, frozen=True):
     """One run of the part of the cluster that takes part; ``timing`` is None before it is drawn."""
 
     seed: int
