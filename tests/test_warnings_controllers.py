@@ -21,8 +21,11 @@ from builders import (
 )
 from kubectl_evictplan.cluster.timeline import Timeline
 from kubectl_evictplan.kube.objects import (
+    ClusterSnapshot,
     ControlPlaneFlags,
+    ObjectReference,
 )
+from kubectl_evictplan.scenarios.outages import Outage, outage_events
 
 
 @pytest.mark.parametrize(
@@ -343,3 +346,35 @@ def test_how_old_the_process_is_counts_where_a_kubelet_is_silent_and_not_given_u
     for renewed, expected in ((-30, []), (-5, None)):
         snapshot = make_snapshot(["n1", "n2"], renewed=renewed)
         assert objects(warn([], snapshot=snapshot), "leader-lease-unknown") == expected
+
+
+def managed(number: int, **flags: str) -> ClusterSnapshot:
+    """A cluster with so many static pods of kube-controller-manager, all with these flags."""
+    seen = tuple(ObjectReference("Pod", f"manager-{n}", "kube-system") for n in range(number))
+    found = {name.replace("_", "-"): value for name, value in flags.items()}
+    known = ControlPlaneFlags(controller_manager=found, seen_in={"kube-controller-manager": seen})
+    return replace(make_snapshot(["n1", "n2"], [make_pod("p", "n1")]), control_plane=known)
+
+
+def test_several_managers_that_elect_nobody_all_act() -> None:
+    for number, elects, told in ((2, "false", True), (2, "true", False), (1, "false", False)):
+        snapshot = managed(number, leader_elect=elects)
+        found = objects(warn([], [], [TAINT], snapshot=snapshot), "several-act-at-once")
+        managers = ["Pod kube-system/manager-0", "Pod kube-system/manager-1"]
+        assert found == (managers if told else None)
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_what_the_api_server_elects_is_not_predicted(on: bool) -> None:
+    gates = f"CoordinatedLeaderElection={on}"
+    of_server = ControlPlaneFlags(api_server={"feature-gates": gates})
+    for snapshot in (
+        managed(1, feature_gates=gates),
+        replace(managed(1), control_plane=of_server),
+    ):
+        events = outage_events(Outage.CONTROLLER_MANAGER, 60 * 10**9, snapshot, 40 * 10**9, "x")
+        found = objects(warn([], [], events, snapshot=snapshot), "coordinated-election")
+        assert found == ([] if on else None)
+        # Who writes when a process begins knows it.
+        stated = [make_event(1, "controller-stop"), make_event(9, "controller-start")]
+        assert objects(warn([], [], stated, snapshot=snapshot), "coordinated-election") is None

@@ -64,6 +64,8 @@ _TOLD_FIRST = ("control-plane-fails-too",)
 _TOLD_MESSAGES = (
     "leader-fails-too",
     "leader-may-fail-too",
+    "several-act-at-once",
+    "coordinated-election",
     "outage-return",
     "outage-kubelets-return",
 )

@@ -43,6 +43,7 @@ _LEADER_ELECTION_NS = {
 }
 _JITTER_PERCENT = 220
 _RELEASES_LEASE = "ControllerManagerReleaseLeaderElectionLockOnExit"
+_COORDINATED = "CoordinatedLeaderElection"
 # A process that cannot read its configuration from the API server exits; kubelet starts it again after 10 s,
 # 20 s, ... 5 min (``MaxContainerBackOff``), each time in the next sync of the pod: these are up to 15 s apart
 # (``workerBackOffPeriodJitterFactor``) and begin at whole seconds of its loop; a container takes about one to start.
@@ -100,6 +101,7 @@ class ControlPlane(msgspec.Struct, frozen=True):
 
     ``starts_alone``: it needs no API server to start, because --requestheader-client-ca-file is given.
     ``releases_lease``: it gives up its lease when it exits (gate ControllerManagerReleaseLeaderElectionLockOnExit, alpha in 1.36).
+    ``coordinated``: the API server chooses who leads (gate CoordinatedLeaderElection, alpha in 1.31): when, nobody has found out here.
     """
 
     replicas: int = 0
@@ -109,6 +111,7 @@ class ControlPlane(msgspec.Struct, frozen=True):
     retry_period_ns: int = _LEADER_ELECTION_NS["leader-elect-retry-period"]
     starts_alone: bool = False
     releases_lease: bool = False
+    coordinated: bool = False
 
     @property
     def looks_within_ns(self) -> int:
@@ -130,6 +133,7 @@ def control_plane_of(snapshot: ClusterSnapshot) -> ControlPlane:
 def settings_of(snapshot: ClusterSnapshot, replicas: int) -> ControlPlane:
     """Return the same of so many kube-controller-managers."""
     flags = snapshot.control_plane.controller_manager
+    components = (flags, snapshot.control_plane.api_server)
     lease_ns, deadline_ns, retry_ns = (
         _duration_ns(flags.get(name, ""), default_ns)
         for name, default_ns in _LEADER_ELECTION_NS.items()
@@ -142,6 +146,7 @@ def settings_of(snapshot: ClusterSnapshot, replicas: int) -> ControlPlane:
         retry_ns,
         "requestheader-client-ca-file" in flags,
         _is_on(_RELEASES_LEASE, flags.get("feature-gates", "")),
+        any(_is_on(_COORDINATED, told.get("feature-gates", "")) for told in components),
     )
 
 

@@ -33,7 +33,9 @@ from kubectl_evictplan.prediction.warnings.context import (
     whole_if,
 )
 from kubectl_evictplan.scenarios.actions.nodes import DeleteNode
+from kubectl_evictplan.scenarios.outages import settings_of
 from kubectl_evictplan.simulation.simulate import starts_without_controller
+from kubectl_evictplan.sources.component_flags import CONTROLLER_MANAGER
 from kubectl_evictplan.windows.spent_tokens import (
     StatesBefore,
     may_hold_orphaned_entries,
@@ -81,6 +83,32 @@ def node_lifecycle_disabled(context: WarningContext) -> Statements:
         yield Statement(
             "the node lifecycle controller is disabled by --controllers: nobody notices silent kubelets, "
             f"and no node is tainted for them{_elsewhere(context)}",
+        )
+
+
+def several_act_at_once(context: WarningContext) -> Statements:
+    """Every one of several kube-controller-managers acts, where none waits to be elected."""
+    control_plane = context.snapshot.control_plane
+    seen = control_plane.seen_in.get(CONTROLLER_MANAGER, ())
+    managers = [str(one) for one in seen if one.kind == "Pod"]
+    if not context.affected or len(managers) < 2:
+        return
+    if not settings_of(context.snapshot, len(managers)).leader_elect:
+        yield Statement(
+            f"{len(managers)} kube-controller-managers run with --leader-elect=false: each of them taints, counts down and "
+            "deletes for itself, so that nodes that wait for one another are tainted sooner than is told here; what "
+            "several do at once is not predicted",
+            managers,
+        )
+
+
+def coordinated_election(context: WarningContext) -> Statements:
+    """Who leads next is chosen in another way than windows of outages count with."""
+    begins = any(event.manager_up and event.outage is not None for event in context.events)
+    if begins and settings_of(context.snapshot, 0).coordinated:
+        yield Statement(
+            "the gate CoordinatedLeaderElection is on: the API server chooses the next leader, which may take longer, and "
+            "when that works is not predicted: every window after it may be too early",
         )
 
 
