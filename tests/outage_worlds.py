@@ -29,12 +29,11 @@ from kubectl_evictplan.scenarios.actions.processes import (
 )
 from kubectl_evictplan.scenarios.failing_nodes import Fallen, control_plane_nodes
 from kubectl_evictplan.scenarios.outages import (
-    Outage,
     control_plane_of,
     not_predicted,
     outage_events,
 )
-from kubectl_evictplan.scenarios.scenario import ScenarioEvent
+from kubectl_evictplan.scenarios.scenario import Outage, ScenarioEvent
 
 _MANAGER = "kube-controller-manager"
 _COMPONENTS = ("kube-apiserver", _MANAGER, "etcd")

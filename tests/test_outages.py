@@ -36,14 +36,13 @@ from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.outages import (
     ControlPlane,
     Lag,
-    Outage,
     control_plane_of,
     manager_lag,
     not_predicted,
     outage_events,
     outage_warnings,
 )
-from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
+from kubectl_evictplan.scenarios.scenario import ControllerSettings, Outage, ScenarioEvent
 from kubectl_evictplan.windows import exploration
 from kubectl_evictplan.windows.budget import Budget
 

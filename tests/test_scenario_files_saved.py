@@ -15,7 +15,7 @@ from scenario_texts import (
     without_places,
 )
 
-from builders import event_of
+from builders import event_of, make_snapshot
 from kubectl_evictplan.kube.durations import DURATION_MAX_NS, SECOND_NS
 from kubectl_evictplan.kube.objects import (
     EFFECTS,
@@ -28,7 +28,14 @@ from kubectl_evictplan.kube.objects import (
 from kubectl_evictplan.scenarios.actions import ACTIONS
 from kubectl_evictplan.scenarios.field_types import Manifest
 from kubectl_evictplan.scenarios.files import load_scenario
-from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
+from kubectl_evictplan.scenarios.outages import outage_events
+from kubectl_evictplan.scenarios.scenario import (
+    ControllerSettings,
+    Outage,
+    OutagePart,
+    Scenario,
+    ScenarioEvent,
+)
 from kubectl_evictplan.scenarios.taint_words import TaintRemoval
 from kubectl_evictplan.scenarios.writer import write_scenario
 from kubectl_evictplan.sources.items import decode_manifest_object
@@ -72,6 +79,11 @@ ANY_NODES = ClusterSnapshot(
 )
 
 
+outage_parts = st.none() | st.builds(
+    OutagePart, st.sampled_from([one.value for one in Outage]), st.none() | offsets
+)
+
+
 def manifest(kind: str, name: str) -> Manifest:
     written = {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}}
     return Manifest(decode_manifest_object(written, ""), written)
@@ -99,7 +111,9 @@ EVENTS = {
         st.none() | offsets,
         node_sets,
     ),
-    "kubelet-start": event("kubelet-start", nodes=node_sets, within_ns=offsets),
+    "kubelet-start": event(
+        "kubelet-start", nodes=node_sets, within_ns=offsets, outage=outage_parts
+    ),
     "node-ready": event("node-ready", nodes=node_sets, status=st.sampled_from(["True", "False"])),
     "lease-touch": event("lease-touch", nodes=node_sets),
     "node-delete": event("node-delete", nodes=node_sets),
@@ -111,8 +125,8 @@ EVENTS = {
         pods=pod_sets,
         tolerations=st.lists(tolerations, max_size=3).map(tuple),
     ),
-    "controller-stop": event("controller-stop"),
-    "controller-start": event("controller-start", within_ns=offsets),
+    "controller-stop": event("controller-stop", outage=outage_parts),
+    "controller-start": event("controller-start", within_ns=offsets, outage=outage_parts),
     "cordon": event("cordon", nodes=node_sets),
     "uncordon": event("uncordon", nodes=node_sets),
     "drain": event(
@@ -223,3 +237,15 @@ spec:
     saved = write_scenario(first.scenario, first.settings)
     again = load_scenario(saved, "saved.yaml", ClusterSnapshot(()))
     assert without_origins(again.scenario).events == without_origins(first.scenario).events
+
+
+def test_an_outage_is_saved_with_what_it_is() -> None:
+    """Else its kubelets fall silent for good, and their pods answer nobody."""
+    snapshot = make_snapshot(["a1", "a2"])
+    events = outage_events(Outage.API_SERVER, 600 * SECOND_NS, snapshot, 20 * SECOND_NS, "x")
+    scenario = Scenario(snapshot.taken_at_ns, tuple(events))
+    text = write_scenario(scenario, ControllerSettings())
+    assert 'outage: "apiserver until 10m0s"' in text
+    loaded = load_scenario(text, "s.yaml", snapshot).scenario.events
+    assert [one.outage for one in loaded] == [one.outage for one in events]
+    assert {one.outage for one in loaded} == {OutagePart("apiserver", 600 * SECOND_NS)}

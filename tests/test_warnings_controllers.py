@@ -25,7 +25,8 @@ from kubectl_evictplan.kube.objects import (
     ControlPlaneFlags,
     ObjectReference,
 )
-from kubectl_evictplan.scenarios.outages import Outage, outage_events
+from kubectl_evictplan.scenarios.outages import outage_events
+from kubectl_evictplan.scenarios.scenario import Outage
 
 
 @pytest.mark.parametrize(

@@ -131,9 +131,10 @@ def _outage(
     """Return the events of an outage of the control plane, and what they rest on."""
     from kubectl_evictplan.kube.durations import parse_duration_ns
     from kubectl_evictplan.scenarios import outages
+    from kubectl_evictplan.scenarios.scenario import Outage
 
     duration_ns = None if duration is None else parse_duration_ns(duration)
-    outage = outages.Outage(kind)
+    outage = Outage(kind)
     if message := outages.not_predicted(outage, duration_ns, outages.control_plane_of(snapshot)):
         known = Correction((options.title.split()[-1],), ("control-plane",), example=True)
         if duration is not None:

@@ -24,7 +24,8 @@ from kubectl_evictplan.scenarios.actions.processes import (
     StopKubelet,
     StopManager,
 )
-from kubectl_evictplan.scenarios.outages import AWAY, Outage
+from kubectl_evictplan.scenarios.outages import AWAY
+from kubectl_evictplan.scenarios.scenario import Outage
 from kubectl_evictplan.windows.outcome import (
     CREATED,
     DELETED,

@@ -27,7 +27,6 @@ from kubectl_evictplan.scenarios.outages import (
     KUBELET_RETURN_MAX_NS,
     ControlPlane,
     Lag,
-    Outage,
     manager_lag,
     outage_events,
     outlasts_kubelets,
@@ -35,7 +34,7 @@ from kubectl_evictplan.scenarios.outages import (
     settings_of,
     takeover_lag,
 )
-from kubectl_evictplan.scenarios.scenario import OutagePart, ScenarioEvent
+from kubectl_evictplan.scenarios.scenario import Outage, OutagePart, ScenarioEvent
 from kubectl_evictplan.sources.component_flags import API_SERVER, CONTROLLER_MANAGER
 from kubectl_evictplan.sources.control_plane import component_of
 

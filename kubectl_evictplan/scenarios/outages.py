@@ -10,7 +10,6 @@ of that is a window.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from enum import Enum
 
 import msgspec
 
@@ -30,7 +29,7 @@ from kubectl_evictplan.scenarios.actions.processes import (
     StopKubelet,
     StopManager,
 )
-from kubectl_evictplan.scenarios.scenario import OutagePart, ScenarioEvent
+from kubectl_evictplan.scenarios.scenario import Outage, OutagePart, ScenarioEvent
 from kubectl_evictplan.sources.component_flags import CONTROLLER_MANAGER
 from kubectl_evictplan.sources.control_plane import component_of
 
@@ -66,19 +65,6 @@ OUTAGE_CODES = (
     "outage-kubelets-return",
     "outage-replicas",
 )
-
-
-class Outage(Enum):
-    """What is away: both, the controllers alone, or the API server alone."""
-
-    CONTROL_PLANE = "control-plane"
-    CONTROLLER_MANAGER = "controller-manager"
-    API_SERVER = "apiserver"
-
-    @property
-    def silences_kubelets(self) -> bool:
-        """Whether no kubelet can be heard meanwhile."""
-        return self is not Outage.CONTROLLER_MANAGER
 
 
 # How people call what is away.

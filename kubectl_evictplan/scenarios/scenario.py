@@ -9,16 +9,23 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Iterator
+from enum import Enum
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import msgspec
 from msgspec.structs import replace
 
 from kubectl_evictplan.errors import Problem
-from kubectl_evictplan.kube.durations import DURATION_MAX_NS, HOUR_NS, SECOND_NS, format_duration
+from kubectl_evictplan.kube.durations import (
+    DURATION_MAX_NS,
+    HOUR_NS,
+    SECOND_NS,
+    format_duration,
+    parse_bounded_duration_ns,
+)
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod
 from kubectl_evictplan.kube.timestamps import LAST_INSTANT_NS, format_rfc3339
-from kubectl_evictplan.scenarios.field_types import POD_KEYS, TARGETS, file_fields
+from kubectl_evictplan.scenarios.field_types import POD_KEYS, TARGETS, FieldType, file_fields
 
 if TYPE_CHECKING:
     from kubectl_evictplan.scenarios.history import History
@@ -34,6 +41,19 @@ LATEST_START_NS = LAST_INSTANT_NS - DURATION_MAX_NS
 KUBERNETES_VERSION, MONITOR_PHASE = "kubernetesVersion", "monitorPhase"
 
 
+class Outage(Enum):
+    """What is away: both, the controllers alone, or the API server alone."""
+
+    CONTROL_PLANE = "control-plane"
+    CONTROLLER_MANAGER = "controller-manager"
+    API_SERVER = "apiserver"
+
+    @property
+    def silences_kubelets(self) -> bool:
+        """Whether no kubelet can be heard meanwhile."""
+        return self is not Outage.CONTROLLER_MANAGER
+
+
 class OutagePart(msgspec.Struct, frozen=True):
     """The outage that an event is a part of: what is away (the word of ``what-if fail``), and until when.
 
@@ -42,6 +62,27 @@ class OutagePart(msgspec.Struct, frozen=True):
 
     component: str
     until_ns: int | None
+
+
+def _outage(text: str) -> OutagePart:
+    component, until, ends = text.partition(" until ")
+    if component not in {outage.value for outage in Outage}:
+        raise ValueError("not an outage")
+    return OutagePart(component, parse_bounded_duration_ns(ends) if until else None)
+
+
+def _outage_text(part: OutagePart) -> str:
+    ends = "" if part.until_ns is None else f" until {format_duration(part.until_ns)}"
+    return f"{part.component}{ends}"
+
+
+# Of an event that an outage is made of: a kubelet that is not heard goes on, and so do its pods.
+OUTAGE = FieldType[OutagePart](
+    Annotated[str, msgspec.Meta(description="the outage that it is a part of, and until when")],
+    lambda text, *_: _outage(text),
+    _outage_text,
+    expected=f"one of {', '.join(outage.value for outage in Outage)}, or `apiserver until 10m`",
+)
 
 
 class ScenarioEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,7 +116,7 @@ class ScenarioEvent(msgspec.Struct, frozen=True, kw_only=True):
     at_ns: int
     # Where the event was written, e.g. "s.yaml:12" or "taint node n1 a=b:NoExecute".
     origin: str = ""
-    # None: it stands for itself, as everything in a file does.
+    # None: it stands for itself.
     outage: OutagePart | None = None
 
     @property

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kubectl_evictplan.scenarios.field_types import DURATION, DURATION_FROM_0, STATUS
 from kubectl_evictplan.scenarios.history import History
 from kubectl_evictplan.scenarios.names import listed
-from kubectl_evictplan.scenarios.scenario import NodesEvent, ScenarioEvent
+from kubectl_evictplan.scenarios.scenario import OUTAGE, NodesEvent, OutagePart, ScenarioEvent
 from kubectl_evictplan.scenarios.simulated_cluster import SimulatedCluster
 
 
@@ -26,6 +26,7 @@ class StopKubelet(NodesEvent, frozen=True, kw_only=True):
     last_heartbeat_ns: Annotated[int | None, DURATION] = msgspec.field(
         default=None, name="lastHeartbeat"
     )
+    outage: Annotated[OutagePart | None, OUTAGE] = None
 
     @property
     def critical_ns(self) -> int | None:
@@ -70,6 +71,7 @@ class StartKubelet(NodesEvent, frozen=True, kw_only=True):
     seen_by_monitor = True
 
     within_ns: Annotated[int, DURATION_FROM_0] = msgspec.field(default=0, name="within")
+    outage: Annotated[OutagePart | None, OUTAGE] = None
 
     @property
     def latest_ns(self) -> int:
@@ -135,6 +137,8 @@ class TouchLease(NodesEvent, frozen=True, kw_only=True):
 
 class ManagerEvent(ScenarioEvent, frozen=True, kw_only=True):
     """The process ends or begins; a first ``controller-start`` means that none ran before."""
+
+    outage: Annotated[OutagePart | None, OUTAGE] = None
 
     def contradictions(self, history: History) -> Iterator[tuple[str, str]]:
         before, history.manager = history.manager, self
