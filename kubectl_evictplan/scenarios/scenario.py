@@ -140,6 +140,11 @@ class ScenarioEvent(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
     @property
+    def in_silence(self) -> bool:
+        """Whether it is a part of an outage in which no kubelet is heard."""
+        return self.outage is not None and Outage(self.outage.component).silences_kubelets
+
+    @property
     def touched_nodes(self) -> tuple[str, ...]:
         """Nodes that it changes or puts a pod on."""
         return self.nodes

@@ -106,7 +106,11 @@ def _gone_by_ns(node: Node, pod: Pod, snapshot: ClusterSnapshot, scenario: Scena
         return NEVER_NS
     left_ns = max(ended_by_ns(pod, node) - start_ns, 0)
     before = (event for event in scenario.events if event.at_ns <= left_ns)
-    meets = any(node.name in event.touched_nodes or pod.key in event.pods for event in before)
+    # A kubelet that nobody hears tells no end.
+    meets = any(
+        event.in_silence or node.name in event.touched_nodes or pod.key in event.pods
+        for event in before
+    )
     return NEVER_NS if meets else left_ns
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from builders import (
     UNREACHABLE,
@@ -12,12 +13,13 @@ from builders import (
     make_scenario,
     make_snapshot,
     make_taint,
+    ns,
     tolerates,
 )
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.objects import ControlPlaneFlags, Node, Pod, Toleration
 from kubectl_evictplan.prediction.predict import predict
-from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
+from kubectl_evictplan.scenarios.scenario import ControllerSettings, OutagePart, ScenarioEvent
 
 HORIZON = 120
 TAINTED = make_node("n0", taints=["A:NoExecute", "B:NoExecute"])
@@ -78,3 +80,12 @@ def test_whom_its_kubelet_ends_is_deleted_again_only_before_that() -> None:
     pod = make_pod("p", "n0", deleted=-7, grace_seconds=30)
     for at, rows in ((22, [("possible", 22, 22)]), (24, [])):
         assert told(TAINTED, pod, make_event(at, "untaint", ["n0"], taint="A")) == rows
+
+
+def test_a_kubelet_that_nobody_hears_tells_no_end_of_a_pod() -> None:
+    """The API server is away when the pod's time is over: a process that begins later may still find it."""
+    ends_soon = make_pod("p", "n0", deleted=-10)
+    nobody = make_event(0, "controller-stop"), make_event(15, "controller-start", within_ns=ns(60))
+    assert told(TAINTED, ends_soon, *nobody) == [("possible", 15, 20)]
+    of_outage = [replace(one, outage=OutagePart("control-plane", ns(15))) for one in nobody]
+    assert told(TAINTED, ends_soon, *of_outage) == [("possible", 15, 75)]
