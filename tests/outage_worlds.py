@@ -87,7 +87,7 @@ class OutageWorld:
         return reality
 
     def _seen(self, entries: Iterable[Entry]) -> Iterator[Entry]:
-        """What shows of a run: a node that says once more that it is Ready does not, but where the question says when it is back."""
+        """What shows of a run: a node that says once more that it is Ready does not, but where the question says that it is back."""
         told = {
             name: event
             for event in self.world.scenario.events
@@ -102,8 +102,6 @@ class OutageWorld:
                 event = told.get(entry.node)
                 if again and event is None:
                     continue
-                if again and event is not None and not event.within_ns:
-                    entry = replace(entry, at_ns=event.at_ns)
             elif isinstance(entry, NodeBecameUnknown):
                 status[entry.node] = "Unknown"
             yield entry

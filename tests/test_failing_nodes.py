@@ -22,6 +22,7 @@ from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.infrastructure import Infrastructure, LeaderLease
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.prediction.document import CERTAIN
+from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.failing_nodes import Fallen, control_plane_nodes
 from kubectl_evictplan.scenarios.scenario import ControllerSettings
 from kubectl_evictplan.sweeps.failures import NODE, Failing, Failure, ranked
@@ -118,6 +119,18 @@ def test_nodes_that_are_not_ready_are_heard_some_time_after_the_control_plane_is
         ("kubelet-start", 60, 60),
         ("kubelet-start", 60, 81),
     ]
+
+
+def test_nodes_that_fail_with_the_control_plane_are_heard_some_time_after_it_is_back() -> None:
+    snapshot = cluster(["a1"])
+    found = control_plane_nodes(snapshot).events(["a1", "b2"], ns(60), snapshot, GRACE_NS, "x")
+    configuration = resolve_configuration(ControllerSettings("1.37.0"), snapshot.control_plane)
+    prediction = predict(snapshot, make_scenario(found, horizon=300), configuration)
+    back = {
+        report.node: [(c.earliest_seconds, c.latest_seconds) for c in report.changes]
+        for report in prediction.nodes
+    }
+    assert back == {"a1": [(60, 81)], "b2": [(60, 81)]}
 
 
 def test_members_of_etcd_that_are_down_already_count_for_the_majority() -> None:

@@ -19,6 +19,7 @@ from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.kube.taints import OUT_OF_SERVICE
 from kubectl_evictplan.prediction.document import CERTAIN, NodeChange, NodeReport, Prediction
 from kubectl_evictplan.scenarios.actions.processes import StopKubelet
+from kubectl_evictplan.scenarios.outages import returns_within
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows import outcome
 
@@ -199,12 +200,16 @@ def _silences(
                 last_ns = ready.last_heartbeat_time_ns
             since_ns = min((last_ns or scenario.start_ns) - scenario.start_ns, 0)
             found[node.name] = [Silence(exactly(since_ns), NEVER)]
+    late = returns_within(scenario.events)
     for event in scenario.events:
+        back_ns = event.latest_ns
+        if late is not None and late[0] <= event.at_ns <= late[1]:
+            back_ns = max(back_ns, late[1])
         for name in event.nodes if event.kubelets_up is not None else ():
             series = found.setdefault(name, [])
             silent = bool(series) and series[-1].until.never
             if event.kubelets_up and silent:
-                series[-1] = replace(series[-1], until=Between(event.at_ns, event.latest_ns))
+                series[-1] = replace(series[-1], until=Between(event.at_ns, back_ns))
             elif not event.kubelets_up and not silent:
                 last_ns = event.last_heartbeat_ns if isinstance(event, StopKubelet) else None
                 since_ns = event.at_ns if last_ns is None else last_ns

@@ -9,7 +9,7 @@ of that is a window.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 
@@ -262,6 +262,16 @@ def outage_events(
 def outlasts_kubelets(grace_period_ns: int) -> bool:
     """Whether a grace period cannot be over before every kubelet is heard again, and twice."""
     return grace_period_ns > KUBELET_RETURN_MAX_NS + 10 * SECOND_NS
+
+
+def returns_within(events: Iterable[ScenarioEvent]) -> tuple[int, int] | None:
+    """From when to when kubelets are heard again after the last outage in which none is; None without an end of any.
+
+    Those of which that decides nothing are told as back at its beginning (``given_time`` of ``failing_nodes``).
+    """
+    ends = (event.outage.until_ns for event in events if event.outage and event.in_silence)
+    until_ns = max((end_ns for end_ns in ends if end_ns is not None), default=None)
+    return None if until_ns is None else (until_ns, until_ns + KUBELET_RETURN_MAX_NS)
 
 
 def ready_nodes(snapshot: ClusterSnapshot) -> Iterator[str]:

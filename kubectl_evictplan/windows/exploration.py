@@ -22,6 +22,7 @@ from kubectl_evictplan.kube.durations import MINUTE_NS
 from kubectl_evictplan.kube.objects import NO_SCHEDULE, ClusterSnapshot, Pod
 from kubectl_evictplan.kube.taints import UNREACHABLE, key_and_effect, no_execute_taints
 from kubectl_evictplan.kube.topology import zone_display_name
+from kubectl_evictplan.scenarios.outages import returns_within
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.alike_nodes import AlikeNodes
 from kubectl_evictplan.windows.budget import Budget, node_runs_max, units_of
@@ -117,6 +118,7 @@ def _explored(
         _note_zones(result, node_run, padding_ns, starts_ns)
     runs = [_note_waits(result, run) for run in runs]
     _note_nodes(result, ends, starts_ns)
+    _hear_late(result, scenario)
     _find_affected(result.affected, snapshot, scenario, runs)
     slow = set(TickMeetings(snapshot, configuration).renewing_too_slowly(scenario))
     result.affected.update(slow)
@@ -310,6 +312,22 @@ def _note_nodes(
             for name in names:
                 nth = NodeChangeKey(name, key.what, key.value), ordinal
                 result.nodes.windows[nth] = window.copied()
+
+
+def _hear_late(result: Exploration, scenario: Scenario) -> None:
+    """Kubelets that are heard after an outage need not be so at its end, also where that decides nothing else."""
+    late = returns_within(scenario.events)
+    if late is None:
+        return
+    names = {
+        name
+        for event in scenario.events
+        if event.kubelets_up and late[0] <= event.at_ns <= late[1]
+        for name in event.nodes
+    }
+    for (key, _), window in result.nodes.windows.items():
+        if key.node in names and key.what == READY and late[0] <= window.earliest_ns <= late[1]:
+            window.latest_ns = max(window.latest_ns, late[1])
 
 
 def _note_zones(

@@ -67,6 +67,16 @@ def test_pods_answer_while_only_their_api_server_is_away(outage: OutagePart | No
     assert (spell.certainty, spell.least_seconds) == ("certain", 20)
 
 
+def test_nodes_that_fail_with_their_control_plane_answer_some_time_after_it_is_back() -> None:
+    away = replace(
+        make_event(0, "controller-stop"), outage=OutagePart("control-plane", 60 * SECOND_NS)
+    )
+    silent = make_event(0, "kubelet-stop", "a1"), make_event(60, "kubelet-start", "a1")
+    impact = impact_of(cluster(web("a1"), services=(WEB,)), away, *silent)
+    [spell] = service(impact, "web").nobody_answers
+    assert (spell.until.earliest_seconds, spell.until.latest_seconds) == (60, 81)
+
+
 def test_a_node_that_returns_in_time_brings_its_endpoints_back() -> None:
     back = make_event(70, "kubelet-start", "a1")
     impact = impact_of(cluster(web("a1"), services=(WEB,)), SILENT, back)
