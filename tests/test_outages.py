@@ -121,6 +121,18 @@ def test_that_a_lease_is_released_on_exit_is_read_from_the_gates(text: str, rele
     assert found.releases_lease is releases
 
 
+def test_a_gate_may_be_on_with_all_of_its_stage() -> None:
+    snapshot = make_snapshot(["a1"], [controller_manager("cp-1")])
+    for gates, releases in (
+        ("AllAlpha=true", True),
+        ("AllAlpha=true,ControllerManagerReleaseLeaderElectionLockOnExit=false", False),
+        ("AllAlpha=false", False),
+    ):
+        known = replace(snapshot.control_plane, controller_manager={"feature-gates": gates})
+        found = control_plane_of(replace(snapshot, control_plane=known))
+        assert found.releases_lease is releases
+
+
 def test_flags_of_leader_election_are_read_from_the_static_pod() -> None:
     flags = {"leader-elect-lease-duration": "137s", "leader-elect-retry-period": "26s"}
     snapshot = make_snapshot(["a1"], [controller_manager("cp-1")])

@@ -368,6 +368,28 @@ def test_feature_gate(gate: str, switch: str, release: str, default: bool, read:
     assert getattr(flipped, switch) is (default != read)
 
 
+@pytest.mark.parametrize(
+    ("release", "gates", "switch", "on"),
+    [
+        ("1.17.17", "AllBeta=false", "taint_mode", False),
+        ("1.17.17", "AllBeta=false,TaintBasedEvictions=true", "taint_mode", True),
+        ("1.17.17", "AllAlpha=true", "exclusion_by_label", True),
+        ("1.18.6", "AllAlpha=false", "exclusion_by_name", False),
+        ("1.19.16", "AllBeta=false", "exclusion_by_label", False),
+        ("1.25.16", "AllAlpha=true", "disruption_condition", True),
+        ("1.25.16", "AllAlpha=true,PodDisruptionConditions=false", "disruption_condition", False),
+        ("1.26.15", "AllBeta=false", "out_of_service", False),
+        ("1.36.0", "AllAlpha=true", "comparison_operators", True),
+        ("1.37.0", "AllBeta=false", "lease_circuit_breaker", False),
+        ("1.37.0", "AllAlpha=false", "lease_circuit_breaker", True),
+    ],
+)
+def test_all_gates_of_a_stage_are_set_together_but_for_those_that_are_named(
+    release: str, gates: str, switch: str, on: bool
+) -> None:
+    assert getattr(resolve(release, {"feature-gates": gates}), switch) is on
+
+
 # -- who evicts, and whether it runs ---------------------------------------------------------------
 
 

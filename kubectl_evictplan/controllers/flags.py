@@ -167,6 +167,8 @@ _OTHER_FLAGS = {
         "one that decides no eviction: leave it out",
     ),
 }
+# They set every gate of their stage that is not set by its own name.
+ALL_ALPHA, ALL_BETA = "AllAlpha", "AllBeta"
 _NONTAINT_FLAGS = ("enable-taint-manager", "pod-eviction-timeout")
 
 
@@ -382,19 +384,22 @@ def _resolve_switches(
     controllers = values["controllers"]
     taint_mode = bool(values["enable-taint-manager"]) or not profile.nontaint_mode
     if profile.taint_based_evictions_gate:
-        taint_mode = taint_mode and gates.get("TaintBasedEvictions", True)
+        taint_mode = taint_mode and _is_on("TaintBasedEvictions", gates, ALL_BETA, default=True)
     lifecycle = _enabled(controllers, "node-lifecycle-controller", "nodelifecycle")
     separate = profile.separate_controller and (
-        profile.separate_controller_locked or gates.get("SeparateTaintEvictionController", True)
+        profile.separate_controller_locked
+        or _is_on("SeparateTaintEvictionController", gates, ALL_BETA, default=True)
     )
     if separate:
         eviction = _enabled(controllers, "taint-eviction-controller", "taint-eviction")
     else:
         eviction = lifecycle and taint_mode
     # NodeDisruptionExclusion: alpha and off up to 1.18, on from 1.19, locked on from 1.21.
-    by_label = profile.exclusion_by_label
-    if profile.exclusion_by_name:
-        by_label = gates.get("NodeDisruptionExclusion", by_label)
+    by_label, by_name = profile.exclusion_by_label, profile.exclusion_by_name
+    if by_name:
+        every = ALL_BETA if by_label else ALL_ALPHA
+        by_label = _is_on("NodeDisruptionExclusion", gates, every, default=by_label)
+        by_name = _is_on("LegacyNodeRoleBehavior", gates, every, default=True)
     return {
         "taint_mode": taint_mode,
         "taint_eviction_enabled": eviction,
@@ -402,25 +407,30 @@ def _resolve_switches(
         "pod_gc_enabled": _enabled(controllers, "pod-garbage-collector-controller", "podgc"),
         "job_enabled": _enabled(controllers, "job-controller", "job"),
         "comparison_operators": profile.comparison_operators_gate
-        and gates.get("TaintTolerationComparisonOperators", False),
-        "out_of_service": _gate(profile.out_of_service, gates.get("NodeOutOfServiceVolumeDetach")),
-        "disruption_condition": _gate(
-            profile.disruption_condition, gates.get("PodDisruptionConditions")
+        and _is_on("TaintTolerationComparisonOperators", gates, ALL_ALPHA, default=False),
+        "out_of_service": _at_stage(profile.out_of_service, "NodeOutOfServiceVolumeDetach", gates),
+        "disruption_condition": _at_stage(
+            profile.disruption_condition, "PodDisruptionConditions", gates
         ),
         "exclusion_by_label": by_label,
-        "exclusion_by_name": profile.exclusion_by_name
-        and gates.get("LegacyNodeRoleBehavior", True),
-        "lease_circuit_breaker": _gate(
-            profile.lease_circuit_breaker, gates.get("NodeControllerLeaseCircuitBreaker")
+        "exclusion_by_name": by_name,
+        "lease_circuit_breaker": _at_stage(
+            profile.lease_circuit_breaker, "NodeControllerLeaseCircuitBreaker", gates
         ),
     }
 
 
-def _gate(stage: str, given: bool | None) -> bool:
+def _at_stage(stage: str, name: str, gates: dict[str, bool]) -> bool:
     """Whether a feature is on at its stage: none and ga cannot be switched."""
     if stage in ("none", "ga"):
         return stage == "ga"
-    return stage == "beta" if given is None else given
+    is_beta = stage == "beta"
+    return _is_on(name, gates, ALL_BETA if is_beta else ALL_ALPHA, default=is_beta)
+
+
+def _is_on(name: str, gates: dict[str, bool], every: str, *, default: bool) -> bool:
+    """Whether a gate is on, which is set by its name, or with ``every`` one of its stage."""
+    return gates.get(name, gates.get(every, default))
 
 
 def _assemble(

@@ -137,10 +137,10 @@ def settings_of(snapshot: ClusterSnapshot, replicas: int) -> ControlPlane:
 
 
 def _is_on(gate: str, gates: str) -> bool:
+    """Whether it may be on: set by its name, or with all of its stage, whichever that is."""
     pairs = (each.partition("=") for each in gates.split(","))
-    return any(
-        name.strip() == gate and on.strip().lower() in ("true", "t", "1") for name, _, on in pairs
-    )
+    told = {name.strip(): on.strip().lower() in ("true", "t", "1") for name, _, on in pairs}
+    return told.get(gate, told.get("AllAlpha", False) or told.get("AllBeta", False))
 
 
 def _duration_ns(text: str, default_ns: int) -> int:
