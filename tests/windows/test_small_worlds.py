@@ -2,13 +2,14 @@
 
 Up to three nodes, seconds in coarse steps. Every phase of the monitor (a grid, and both sides of whatever a
 tick can just catch), every cost and lag (a grid), every order among the nodes, a token at the start or none,
-and every race of a pass with a tick: each combination is one run of the controllers.
+every race of a pass with a tick, and every head of a line that is seen late: each combination is one run of the controllers.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import permutations, product
 from typing import NamedTuple
 
@@ -34,6 +35,7 @@ from kubectl_evictplan.prediction.document import CERTAIN
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
 from kubectl_evictplan.simulation.simulate import simulate
+from kubectl_evictplan.windows.unknowns.lines import PASS_LAG_MAX_NS
 
 PERIOD_NS = ns(2)
 FLAGS = {
@@ -46,6 +48,25 @@ PASS_PERIOD_NS = 100 * MILLISECOND_NS
 PASS_COST_MAX_NS = 5 * MILLISECOND_NS
 # A cluster of three nodes adds a little to the cost of a tick; windows are rounded to a microsecond.
 ROUNDING_S = 0.001
+
+
+# Heads of lines in a run whose status may or may not be seen late, each by itself; those after them are seen at once.
+HEADS = 4
+
+
+class ViewedTiming(Timing, frozen=True, dict=True):
+    """A ``Timing`` that says of each head of a line whether its status is seen late, as often as it is asked."""
+
+    late: tuple[bool, ...] = ()
+
+    @cached_property
+    def _left(self) -> Iterator[bool]:
+        return iter(self.late)
+
+    @property
+    def stale_lister(self) -> bool:  # type: ignore[override]
+        """Asked for each head of a line in each pass."""
+        return next(self._left, False)
 
 
 class Steps(NamedTuple):
@@ -101,21 +122,21 @@ def timings(world: World, steps: Steps) -> Iterator[Timing]:
     current = world.configuration.profile.taint_on_current_condition
     spent = any(node.ready_status != "True" for node in world.snapshot.nodes)
     for cost_ns in (0, TICK_COST_MAX_NS):
-        for phase_ns, pass_ns, pass_cost_ns, token, mid_tick, stale in product(
+        for phase_ns, pass_ns, pass_cost_ns, token, mid_tick, late in product(
             phases(world, PERIOD_NS + cost_ns, steps),
             (*range(0, PASS_PERIOD_NS, steps.pass_ns), PASS_PERIOD_NS - 1),
             (0, PASS_COST_MAX_NS),
             (True, False) if spent else (True,),
             (False, True),
-            (False, True) if current else (False,),
+            tuple(product((False, True), repeat=HEADS)) if current else ((),),
         ):
-            yield Timing(
+            yield ViewedTiming(
                 monitor_phase_ns=phase_ns,
                 monitor_cost_ns=cost_ns,
                 pass_phase_ns=pass_ns,
                 pass_cost_ns=pass_cost_ns,
                 mid_tick_pass=mid_tick,
-                stale_lister=stale,
+                late=late,
                 initial_token=token,
             )
 
@@ -149,8 +170,11 @@ def outcomes(world: World, steps: Steps) -> list[dict[str, float]]:
     return found
 
 
-def check_hull(world: World, steps: Steps) -> None:
-    """Each window is from the first to the last of its instants; certain is what every run has."""
+def check_hull(world: World, steps: Steps, lags: int = 0) -> None:
+    """Each window is from the first to the last of its instants; certain is what every run has.
+
+    ``lags``: after how many tokens, each up to a lag of a pass later, a window may end that no run reaches.
+    """
     runs = outcomes(world, steps)
     seen: dict[str, list[float]] = defaultdict(list)
     for run in runs:
@@ -158,6 +182,7 @@ def check_hull(world: World, steps: Steps) -> None:
             seen[pod].append(at)
     assert world.scenario.horizon_ns is not None
     horizon = world.scenario.horizon_ns / 1e9
+    later = steps.slack + lags * PASS_LAG_MAX_NS / 1e9
     told: dict[str, list[tuple[float, float]]] = defaultdict(list)
     certain: set[str] = set()
     for eviction in predict(world.snapshot, world.scenario, world.configuration).evictions:
@@ -172,7 +197,7 @@ def check_hull(world: World, steps: Steps) -> None:
             inside = [at for at in instants if low - ROUNDING_S <= at <= high + ROUNDING_S]
             assert inside, f"{pod} never goes within {low}..{high}"
             assert min(inside) - low <= steps.slack, (pod, low, min(inside))
-            assert high - max(inside) <= steps.slack or high == horizon, (pod, high, max(inside))
+            assert high - max(inside) <= later or high == horizon, (pod, high, max(inside))
     assert certain == {pod for pod, instants in seen.items() if len(instants) == len(runs)}
 
 
@@ -214,4 +239,7 @@ WORLDS = {
 @pytest.mark.parametrize("zones", ["aaa", "aab"])
 @pytest.mark.parametrize("name", WORLDS)
 def test_windows_are_the_hull_of_all_runs(name: str, zones: str, release: str) -> None:
-    check_hull(small_world(WORLDS[name], zones=zones, release=release, seconds=2), FINE)
+    # Tokens that who leaves, or is seen late, costs the other one at small lags only: the span reaches to when they
+    # are spent at large ones.
+    lags = 3 if name == "a-return" and release in ("1.35.0", "1.37.0") else 0
+    check_hull(small_world(WORLDS[name], zones=zones, release=release, seconds=2), FINE, lags)
