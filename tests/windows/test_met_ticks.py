@@ -152,3 +152,16 @@ def test_a_tick_that_is_held_moves_others_of_its_process_only_as_far_as_it_has_t
     later = MovedTicks(chain, latest=False, place=2, to_ns=25, meets_ns=20)
     assert list(map(later.instant_ns, chain.first_ns)) == [1, 13, 25, 35]
     assert later.instant_ns(17) == 17
+
+
+def test_no_tick_comes_outside_of_what_its_process_leaves_open() -> None:
+    """Where a process may end before it begins, the same decision may be another process's at the other end."""
+    every = range(20, 60, 2)
+    steps = TickSteps(ns(2), ns(2.01))
+    chain = TickChain([ns(at) for at in every], [ns(at + 0.5) for at in every][:-1], steps)
+    assert chain.can_have(10, ns(40))
+    assert chain.can_have(10, ns(40.5) + 1)
+    assert not chain.can_have(10, ns(9.5))
+    # The last one comes at one end only.
+    assert chain.can_have(19, ns(57))
+    assert not chain.can_have(19, ns(58.5))

@@ -46,6 +46,15 @@ class TickChain(msgspec.Struct, eq=False):
         """At one end."""
         return self.last_ns if latest else self.first_ns
 
+    def can_have(self, place: int, at_ns: int) -> bool:
+        """Whether the tick of that place can come then.
+
+        Where a process may end before it begins, what one process does at one end of a piece another one does at the other: no tick
+        comes in between.
+        """
+        ends_ns = [ticks[min(place, len(ticks) - 1)] for ticks in (self.first_ns, self.last_ns)]
+        return min(ends_ns) - _TIE_NS <= at_ns <= max(ends_ns) + _TIE_NS
+
 
 class _Service(NamedTuple):
     """When a pass serves a node at one end of a piece, and when it does so where a tick is held elsewhere."""
@@ -233,13 +242,15 @@ class MetTicks:
                     yield from self._if_otherwise(begun, delay_ns, moved, at_ns)
 
     def _held(self, from_ns: int, to_ns: int, meets_ns: int) -> MovedTicks | None:
-        """The tick of this end at ``from_ns`` held at ``to_ns``; None where there is no tick then."""
+        """The tick of this end at ``from_ns`` held at ``to_ns``; None where there is no such tick."""
         if self._chains is None:
             self._chains = list(_chains(self._run, self._steps))
         for chain in self._chains:
             ticks_ns = chain.of_end(latest=self._latest)
             place = bisect_left(ticks_ns, from_ns)
             if place < len(ticks_ns) and ticks_ns[place] == from_ns:
+                if not chain.can_have(place, to_ns):
+                    return None
                 return MovedTicks(chain, self._latest, place, to_ns, meets_ns)
         return None
 
