@@ -105,7 +105,10 @@ class DrainAnswers:
         if unseen and key in self._bounds.open_ended and not certain:
             # Drawn runs show when it goes if nothing that nobody sees keeps it, and something may.
             return _proven(drawn, self._bounds.unbounded[key])
-        return drawn._replace(certain=certain, missed=_DRAWN)
+        # Drawn windows are wider than what was drawn, and need not begin before what is proven.
+        since_ns = self._bounds.not_before_ns(key)
+        spans = tuple((max(low, since_ns), high) for low, high in drawn.spans if high >= since_ns)
+        return drawn._replace(spans=spans or drawn.spans, certain=certain, missed=_DRAWN)
 
     @cached_property
     def outcomes(self) -> dict[NodeDrain, DrainOutcome]:

@@ -187,6 +187,7 @@ class DrainBounds:
         self.open_ended = {
             key for key in self.unbounded if self._rivals.may_wait_for_ever(key.pod, key.uid)
         }
+        self.not_before_ns = self._rivals.not_before_ns
         self.asks_webhooks = any(
             covered.is_refusable(pod, turn) for turn in plan.turns for pod in turn.everybody
         )

@@ -90,6 +90,12 @@ class Rivals:
                         gone = _gone(span, rivals)
                         yield key, RowBounds(pod.node_name, (span,), False, gone, False)
 
+    def not_before_ns(self, key: EvictionKey) -> int:
+        """Before which offset the controller does not delete it so often: each process does so once at the most. 0: nothing is known."""
+        _, rivals = self._of_pod.get((key.pod, key.uid), (None, ()))
+        own = sorted(one.earliest_ns for one in rivals if one.controller == key.controller)
+        return own[key.ordinal] if key.ordinal < len(own) else 0
+
     def may_wait_for_ever(self, pod: str, uid: str) -> bool:
         """Whether a pod that has no latest instant is known to have none: whoever asks for it may be refused again and again."""
         return (pod, uid) in self._of_pod and (pod, uid) not in self._lost

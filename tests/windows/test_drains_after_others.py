@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from drain_worlds import READY, App, DrainedWorld, drain, drained_cluster, drains, proven
+from drain_worlds import (
+    CONFIGURATION,
+    READY,
+    App,
+    DrainedWorld,
+    drain,
+    drained_cluster,
+    drains,
+    proven,
+)
 from msgspec.structs import replace
 
 from builders import make_event, ns
@@ -52,6 +61,15 @@ def test_who_is_gone_before_kubectl_comes_is_not_deleted_once_more() -> None:
     assert AGAIN not in bounds.again
     [_, (_, over)] = turns(bounds)
     assert over is not None and over < 21
+
+
+def test_nor_is_anybody_before_the_second_process_comes_where_drawn_runs_tell_it() -> None:
+    # Either of them goes, and the other one never.
+    bare = drained_cluster(App("bare", ["a2", "a2"], "", least=1))
+    events = drain("a2", at=1, force=True), drain("a2", at=24, force=True)
+    prediction = predict(bare, drains(*events), CONFIGURATION, assume_ready=READY)
+    begins = sorted(one.windows[0].earliest_seconds for one in prediction.evictions)
+    assert begins == pytest.approx([1.033, 1.033, 24.033, 24.033], abs=0.01)
 
 
 def test_a_budget_does_not_open_before_somebody_else_has_gone_and_is_replaced() -> None:
