@@ -245,7 +245,7 @@ def test_an_outage_is_saved_with_what_it_is() -> None:
     events = outage_events(Outage.API_SERVER, 600 * SECOND_NS, snapshot, 20 * SECOND_NS, "x")
     scenario = Scenario(snapshot.taken_at_ns, tuple(events))
     text = write_scenario(scenario, ControllerSettings())
-    assert 'outage: "apiserver until 10m0s"' in text
+    assert "outage: {component: apiserver, until: 10m0s}" in text
     loaded = load_scenario(text, "s.yaml", snapshot).scenario.events
     assert [one.outage for one in loaded] == [one.outage for one in events]
     assert {one.outage for one in loaded} == {OutagePart("apiserver", 600 * SECOND_NS)}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Iterator
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import msgspec
 from msgspec.structs import replace
@@ -25,7 +25,14 @@ from kubectl_evictplan.kube.durations import (
 )
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod
 from kubectl_evictplan.kube.timestamps import LAST_INSTANT_NS, format_rfc3339
-from kubectl_evictplan.scenarios.field_types import POD_KEYS, TARGETS, FieldType, file_fields
+from kubectl_evictplan.scenarios.field_types import (
+    POD_KEYS,
+    TARGETS,
+    Encounter,
+    FieldType,
+    WireDuration,
+    file_fields,
+)
 
 if TYPE_CHECKING:
     from kubectl_evictplan.scenarios.history import History
@@ -64,24 +71,34 @@ class OutagePart(msgspec.Struct, frozen=True):
     until_ns: int | None
 
 
-def _outage(text: str) -> OutagePart:
-    component, until, ends = text.partition(" until ")
-    if component not in {outage.value for outage in Outage}:
-        raise ValueError("not an outage")
-    return OutagePart(component, parse_bounded_duration_ns(ends) if until else None)
+class WrittenOutage(msgspec.Struct, forbid_unknown_fields=True):
+    """An outage in a file; it lasts to the end of the scenario without ``until``."""
+
+    component: Outage
+    until: WireDuration = None
 
 
-def _outage_text(part: OutagePart) -> str:
-    ends = "" if part.until_ns is None else f" until {format_duration(part.until_ns)}"
-    return f"{part.component}{ends}"
+def _outage(written: dict[str, Any], key: str, meets: Encounter) -> OutagePart:
+    until_ns = None
+    if written.get("until") is not None:
+        ends = meets.document.text((*meets.path, key, "until"))
+        until_ns = parse_bounded_duration_ns(ends)
+    return OutagePart(written["component"], until_ns)
+
+
+def _written_outage(part: OutagePart) -> dict[str, str]:
+    until = {} if part.until_ns is None else {"until": format_duration(part.until_ns)}
+    return {"component": part.component, **until}
 
 
 # Of an event that an outage is made of: a kubelet that is not heard goes on, and so do its pods.
 OUTAGE = FieldType[OutagePart](
-    Annotated[str, msgspec.Meta(description="the outage that it is a part of, and until when")],
-    lambda text, *_: _outage(text),
-    _outage_text,
-    expected=f"one of {', '.join(outage.value for outage in Outage)}, or `apiserver until 10m`",
+    Annotated[
+        WrittenOutage, msgspec.Meta(description="the outage that it is a part of, and until when")
+    ],
+    _outage,
+    _written_outage,
+    expected=f"component: one of {', '.join(outage.value for outage in Outage)}; until: a duration",
 )
 
 
