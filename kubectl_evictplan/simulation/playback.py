@@ -43,6 +43,12 @@ class NodePlayback(msgspec.Struct, frozen=True):
     at_once: bool = False
 
     @property
+    def begins_at_start(self) -> bool:
+        """Whether some of it happens at the start itself."""
+        decided_ns = (at_ns for at_ns, _ in self.decisions)
+        return any(at_ns <= 0 for at_ns in (*self.unknown_ns, *decided_ns, *self.served_ns))
+
+    @property
     def ticks(self) -> Iterator[tuple[int, tuple[str, ...]]]:
         """Decisions that are seen together, with their instant."""
         if not self.at_once:

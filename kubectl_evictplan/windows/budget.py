@@ -25,6 +25,10 @@ SIMULATION, ENTRY, LOOK_UP = 60, 3, 8
 _NODE_RUN_ENTRIES = 24_000
 _NODE_RUNS_MIN, _NODE_RUNS_MAX = 8, 320
 _TIMES_OF_FEW = 4
+# Pieces that are planned where they cannot stand for all of them: bounds tell then, whatever they show.
+SAMPLED_PIECES_MAX = 24
+# Of the pods of some nodes of which bounds tell anyhow.
+SAMPLED_UNITS = 3_000
 
 
 def node_runs_max(entries: int, nodes: int) -> int:
@@ -64,6 +68,10 @@ class Budget:
         and what one does not need goes to those after it.
         """
         return Budget(max(self.left // parts, self.left - self._units // 2, 0), self)
+
+    def of_samples(self) -> Budget:
+        """The budget of what bounds tell anyhow, of which a few runs are to show how it may come about."""
+        return Budget(max(min(self.left, SAMPLED_UNITS), 0), self)
 
 
 def spread(items: Sequence[_Item]) -> Iterator[_Item]:

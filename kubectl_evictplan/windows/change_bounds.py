@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from itertools import product
 from operator import itemgetter
 
+from kubectl_evictplan.cluster.timeline import ZoneStateChanged
 from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, TRUE, UNKNOWN
-from kubectl_evictplan.controllers.node_lifecycle.zone_states import FULL, NORMAL, PARTIAL
-from kubectl_evictplan.kube.objects import NO_EXECUTE, NO_SCHEDULE
-from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS, NOT_READY, UNREACHABLE
+from kubectl_evictplan.kube.objects import NO_EXECUTE, NO_SCHEDULE, ClusterSnapshot
+from kubectl_evictplan.kube.taints import (
+    LIFECYCLE_NO_EXECUTE_KEYS,
+    NOT_READY,
+    UNREACHABLE,
+    key_and_effect,
+)
 from kubectl_evictplan.kube.topology import zone_display_name
 from kubectl_evictplan.scenarios.actions.nodes import RemoveTaint
 from kubectl_evictplan.scenarios.scenario import Scenario
@@ -25,15 +31,18 @@ from kubectl_evictplan.windows.outcome import (
     ZoneStateKey,
 )
 from kubectl_evictplan.windows.spans import NEVER_NS, Span, merge_spans
+from kubectl_evictplan.windows.zone_rates import STATES_OF_NODES
 
 _STATUS_OF = {NOT_READY: FALSE, UNREACHABLE: UNKNOWN}
-_ORDER = (NORMAL, PARTIAL, FULL)
 
 
 class ChangeBounds:
     """Of the nodes and zones of one scenario."""
 
-    def __init__(self, scenario: Scenario, services: LatestServices) -> None:
+    def __init__(
+        self, snapshot: ClusterSnapshot, scenario: Scenario, services: LatestServices
+    ) -> None:
+        self._taints_at_start = {node.name: node.taints for node in snapshot.nodes}
         self._scenario = scenario
         self._courses = services.rates.courses
         self._services = services
@@ -43,38 +52,80 @@ class ChangeBounds:
         table: WindowTable[NodeChangeKey],
         names: Sequence[str],
         cut_short: Collection[str],
+        *,
+        unseen: bool = False,
     ) -> None:
         """Bound what was only explored of nodes; of those of ``names`` also what no run showed.
 
-        ``cut_short``: those of them of which what runs show exactly may come once more, and none showed it.
+        ``cut_short``: those of them of which what runs show exactly may come once more, and none showed it. ``unseen``: runs need not
+        show all that ticks do.
         """
         shown = _ordinals(table)
         keys = {key for (key, _), window in table.windows.items() if window.explored}
         for name in names:
             keys.add(NodeChangeKey(name, READY, UNKNOWN))
-            for taint in LIFECYCLE_NO_EXECUTE_KEYS:
-                for what in (TAINT_ADDED, TAINT_REMOVED):
-                    keys.add(NodeChangeKey(name, what, f"{taint}:{NO_EXECUTE}"))
+            for what, taint in product((TAINT_ADDED, TAINT_REMOVED), LIFECYCLE_NO_EXECUTE_KEYS):
+                keys.add(NodeChangeKey(name, what, f"{taint}:{NO_EXECUTE}"))
+            if unseen:
+                keys.update(self._unseen(name))
         for key in sorted(keys):
             spans = list(self.changes(key))
             if spans:
                 again = key.node in cut_short
-                # Of the taints that evict nobody only what runs show is told.
-                add = key.what != TAINT_REMOVED or key.value.endswith(NO_EXECUTE)
+                # Of the taints that evict nobody only what runs show is told, as far as they show all.
+                add = unseen or key.what != TAINT_REMOVED or key.value.endswith(NO_EXECUTE)
                 _fit(table, key, shown.get(key, []), spans, add=add, again=again)
+        for (key, _), window in table.windows.items() if unseen else ():
+            if key.what == READY and key.value != UNKNOWN:
+                self._hold_posts(key, window)
 
-    def put_zones(self, table: WindowTable[ZoneStateKey]) -> None:
-        """Bound when zones get into each state."""
+    def _hold_posts(self, key: NodeChangeKey, window: WindowOverRuns) -> None:
+        """Widen the window to all of those within which the kubelet may post that status."""
+        for stretch in self._services.course(key.node).stretches:
+            low_ns, high_ns = stretch.begins
+            met = low_ns <= window.latest_ns and window.earliest_ns <= high_ns
+            if met and stretch.status == key.value and low_ns >= 0:
+                window.earliest_ns = min(window.earliest_ns, low_ns)
+                window.latest_ns = max(window.latest_ns, high_ns)
+
+    def put_zones(
+        self,
+        table: WindowTable[ZoneStateKey],
+        samples: dict[ZoneStateKey, ZoneStateChanged],
+        *,
+        unseen: bool = False,
+    ) -> None:
+        """Bound when zones get into each state; ``unseen``: also where no run showed it, with one of the ``samples`` for each state."""
         zones, shown = self._services.rates.zones, _ordinals(table)
         names = {zone_display_name(zone): zone for zone in zones}
         keys = {key for (key, _), window in table.windows.items() if window.explored}
+        if unseen:
+            for name, state in product(names, STATES_OF_NODES):
+                sample = self._sample(name, names[name], state)
+                if sample is not None:
+                    samples.setdefault(ZoneStateKey(name, state), sample)
+                    keys.add(ZoneStateKey(name, state))
         for key in sorted(keys, key=lambda each: (each.zone, each.state)):
-            if key.zone in names and key.state in _ORDER:
-                spans = list(self.entered(names[key.zone], key.state))
+            if key.zone in names and key.state in STATES_OF_NODES:
+                since_ns = 0 if key in shown else self._left_ns(names[key.zone], key.state)
+                spans = [
+                    (max(low_ns, since_ns), high_ns)
+                    for low_ns, high_ns in self.entered(names[key.zone], key.state)
+                    if high_ns >= since_ns
+                ]
                 if spans:
-                    _fit(table, key, shown[key], spans, add=False)
+                    _fit(table, key, shown.get(key, []), spans, add=unseen)
 
     # -- nodes ------------------------------------------------------------------------------------------
+
+    def _unseen(self, name: str) -> Iterator[NodeChangeKey]:
+        """Changes of the node's taints that evict nobody: only those that may be there are taken off."""
+        at_start = set(map(key_and_effect, self._taints_at_start.get(name, ())))
+        for taint in LIFECYCLE_NO_EXECUTE_KEYS:
+            value = f"{taint}:{NO_SCHEDULE}"
+            added = NodeChangeKey(name, TAINT_ADDED, value)
+            if value in at_start or any(True for _ in self.changes(added)):
+                yield from (added, NodeChangeKey(name, TAINT_REMOVED, value))
 
     def changes(self, key: NodeChangeKey) -> Iterator[Span]:
         """When that change may come; nothing of what controllers have no part in."""
@@ -156,19 +207,33 @@ class ChangeBounds:
 
     # -- zones ------------------------------------------------------------------------------------------
 
+    def _sample(self, name: str, zone: str, state: str) -> ZoneStateChanged | None:
+        """How the zone may look when it gets into that state; None where it never has it, or never another one."""
+        rates = self._services.rates
+        count = rates.count_in(zone, state)
+        if count is None or self._left_ns(zone, state) == NEVER_NS:
+            return None
+        rate_qps = rates.rate_of(state, count)
+        return ZoneStateChanged(0, (), name, state, count.ready, count.not_ready, rate_qps)
+
+    def _left_ns(self, zone: str, state: str) -> int:
+        """From when on the zone may be in another state."""
+        rates, others = self._services.rates, [each for each in STATES_OF_NODES if each != state]
+        segments = (s for s, states in rates.states(zone) if any(map(states.may_be, others)))
+        return next((low_ns for low_ns, _ in segments), NEVER_NS)
+
     def entered(self, zone: str, state: str) -> Iterator[Span]:
         """When the zone may get into that state."""
         settled_ns, begin_ns, unsure_ns = 3 * self._courses.step_max_ns, None, 0
         for segment, states in self._services.rates.states(zone):
-            best, worst = (_ORDER.index(each) if each in _ORDER else 0 for each in states)
-            if not best <= _ORDER.index(state) <= worst:
+            if not states.may_be(state):
                 if begin_ns is not None:
                     yield begin_ns, unsure_ns + settled_ns
                 begin_ns = None
                 continue
             if begin_ns is None:
                 begin_ns = unsure_ns = segment[0]
-            if best != worst:
+            if states.best != states.worst:
                 unsure_ns = segment[1]
         if begin_ns is not None:
             yield begin_ns, unsure_ns + settled_ns

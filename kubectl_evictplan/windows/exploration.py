@@ -25,7 +25,7 @@ from kubectl_evictplan.kube.topology import zone_display_name
 from kubectl_evictplan.scenarios.outages import returns_within
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.alike_nodes import AlikeNodes
-from kubectl_evictplan.windows.budget import Budget, node_runs_max, units_of
+from kubectl_evictplan.windows.budget import Budget, node_runs_max, spread, units_of
 from kubectl_evictplan.windows.line_replays import Replays
 from kubectl_evictplan.windows.node_runs import NodeRun, NodeRunner
 from kubectl_evictplan.windows.outcome import (
@@ -117,6 +117,10 @@ def _explored(
     for node_run, padding_ns in ends:
         _note_zones(result, node_run, padding_ns, starts_ns)
     runs = [_note_waits(result, run) for run in runs]
+    if any(piece.missed for piece in plan):
+        from kubectl_evictplan.windows.sampled_plans import note_doubtful  # rarely needed
+
+        note_doubtful(result, plan, snapshot, scenario, configuration)
     _note_nodes(result, ends, starts_ns)
     _hear_late(result, scenario)
     _find_affected(result.affected, snapshot, scenario, runs)
@@ -133,7 +137,28 @@ def _explored(
         name
     ) in slow:  # perhaps no run gave it up, for renewals of those that stay up are not varied
         result.sampled.setdefault(name, frozenset((LastHeartbeats.name,)))
-    sampled = bool(result.sampled) or any(map(_is_explored, result.nodes.windows.values()))
+    _bound_samples(result, snapshot, scenario, configuration, horizon_ns)
+    given = snapshot, scenario, configuration, fates.orphans()
+    _bound_what_no_run_shows(result, *given, horizon_ns)
+    again = {name for piece in plan for name in piece.still_in_line}
+    if again:
+        _drop_put_once_more(result, snapshot, again)
+    for table in (result.nodes, result.zones, result.cancels):
+        table.drop_after(horizon_ns)
+    return result
+
+
+def _bound_samples(
+    result: Exploration,
+    snapshot: ClusterSnapshot,
+    scenario: Scenario,
+    configuration: ControllerConfiguration,
+    horizon_ns: int,
+) -> None:
+    """What rests on runs that do not stand for all: within bounds, and where there are none as one stretch."""
+    sampled = bool(result.sampled or result.missed) or any(
+        map(_is_explored, result.nodes.windows.values())
+    )
     if sampled:
         from kubectl_evictplan.windows.wide_bounds import bound_samples  # rarely needed
 
@@ -144,14 +169,6 @@ def _explored(
         period_ns = configuration.node_monitor_period_ns
         ticks = configuration.node_monitor_grace_period_ns // period_ns + 2
         join_samples(result, period_ns, horizon_ns, ticks * monitor_cost_max_ns(snapshot))
-    given = snapshot, scenario, configuration, fates.orphans()
-    _bound_what_no_run_shows(result, *given, horizon_ns)
-    again = {name for piece in plan for name in piece.still_in_line}
-    if again:
-        _drop_put_once_more(result, snapshot, again)
-    for table in (result.nodes, result.zones, result.cancels):
-        table.drop_after(horizon_ns)
-    return result
 
 
 def _bound_what_no_run_shows(
@@ -203,21 +220,24 @@ def _explored_lines(
     without_token = zones_without_token(snapshot, plan[0].scenario.start_ns, configuration)
     of_lines = budget.part(2)
     replays = Replays(of_lines, horizon_ns)
-    runs, cut_short = list[PieceRun](), list[int]()
-    for number, piece in enumerate(plan):
+    found, cut_short = dict[int, PieceRun](), list[int]()
+    # What is not explored wholly anywhere is bounded everywhere: the sooner that is found out the better.
+    for number, place in enumerate(spread(range(len(plan)))):
+        piece = plan[place]
         ends = runner.run(piece), runner.run(piece, last=True)
         replays.budget, replays.cut_short = of_lines.part(len(plan) - number), False
-        runs.append(run_piece(piece, *ends, configuration, without_token, replays))
+        found[place] = run_piece(piece, *ends, configuration, without_token, replays)
         if replays.cut_short:
-            cut_short.append(number)
+            cut_short.append(place)
         if progress is not None:
             progress("exploring timings", number + 1, len(plan))
+    runs = [found[place] for place in range(len(plan))]
     # One line that is not wholly explored leaves all of its zone to bounds: it gets what the others did not need.
     of_lines = budget.part(2)
-    for number in cut_short:
+    for place in cut_short:
         replays.budget = of_lines.part(1)
-        run = runs[number]
-        runs[number] = run_piece(
+        run = runs[place]
+        runs[place] = run_piece(
             run.piece, run.first, run.last, configuration, without_token, replays
         )
     return runs

@@ -151,12 +151,16 @@ class Gathered(msgspec.Struct, eq=False):
     cut_short: bool = False
     _found: dict[_Nth, _Found] = {}
     _facts: list[list[tuple[_Nth, int, _Fate]]] = []
+    # Histories in which node lifecycle does nothing at the start itself.
+    _quiet: set[int] = set()
     # Pods whose timer ends after the horizon in some run.
     _cut_off: set[str] = set()
 
-    def add(self, slot: Slot, timeline: Timeline) -> int:
-        """One more history; returns its number, for ``again``."""
+    def add(self, slot: Slot, timeline: Timeline, *, is_quiet: bool = False) -> int:
+        """One more history; returns its number, for ``again``. ``is_quiet``: node lifecycle does nothing in it at the start itself."""
         history = len(self._facts)
+        if is_quiet:
+            self._quiet.add(history)
         facts: list[tuple[_Nth, int]] = []
         ordinals: dict[_Key, int] = {}
         ended: set[tuple[str, int]] = set()
@@ -246,9 +250,13 @@ class Gathered(msgspec.Struct, eq=False):
         return not missed and len(found.histories) == len(self._facts)
 
     def _missed_of(self, found: _Found) -> frozenset[str]:
-        """What was not wholly explored of it: nothing where every history begins with it, before any tick."""
+        """What was not wholly explored of it: nothing where every history begins with it, before any tick.
+
+        Where histories were left out it takes one that shows it without node lifecycle: that comes after all else of one instant.
+        """
         at_start = set(found.by_fate.values()) == {(0, 0)}
-        if at_start and not self.cut_short and len(found.histories) == len(self._facts):
+        in_all = len(found.histories) == len(self._facts)
+        if at_start and in_all and (self._quiet or not self.cut_short):
             return frozenset()
         return frozenset(self.missed)
 

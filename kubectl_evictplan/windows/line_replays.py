@@ -126,6 +126,8 @@ class Replays:
         self.budget = budget
         self.horizon_ns = horizon_ns
         self.cut_short = False
+        # Nodes of which something was not wholly explored in a piece before, for another reason than the budget.
+        self.missed_of: set[str] = set()
         # Waits of all nodes, and when nodes were served, by all that they depend on.
         self.windows: dict[Hashable, tuple[dict[str, list[WaitWindow]], set[tuple[int, ...]]]] = {}
         self._known: dict[Asked, list[Replayed]] = {}

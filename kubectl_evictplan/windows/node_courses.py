@@ -96,6 +96,11 @@ class NodeCourse(msgspec.Struct, frozen=True):
         for stretch in self.stretches:
             yield from stretch.not_ready()
 
+    def may_be_decided_about(self, end_ns: int) -> bool:
+        """Whether by then a tick may find that the node has to be tainted, or has not any more."""
+        down = any(low_ns <= end_ns for _, low_ns, _ in self.not_ready())
+        return down or any(is_lifecycle_no_execute(each.taint) for each in self.taints)
+
     def is_tainted_until(self, at_ns: int) -> int:
         """Until when it may go on without a break that some NoExecute taint stands, from that instant on."""
         until_ns = at_ns

@@ -218,6 +218,9 @@ class Exploration:
         self.services: dict[str, list[tuple[int, ...]]] = {}
         # Nodes of which runs are samples, and the unknowns that were not wholly explored there.
         self.sampled: dict[str, frozenset[str]] = {}
+        # The unknowns of node runs that were not wholly explored; nodes about which a tick may decide something that no run shows.
+        self.missed: frozenset[str] = frozenset()
+        self.doubtful: set[str] = set()
         # Those of them of which some histories were left out, so that changes of theirs may be in no run at all.
         self.cut_short: set[str] = set()
         # What nobody can see of the time before the start may keep every node from being tainted (``may_stand_still``).

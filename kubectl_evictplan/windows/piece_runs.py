@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import refill_ns
 from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.windows.budget import Budget
 from kubectl_evictplan.windows.line_replays import Replays
 from kubectl_evictplan.windows.line_windows import (
     Spread,
@@ -81,15 +82,7 @@ def run_piece(
         known.budget = budget.part(len(zones) - number)
         lines = [(run, run.lines[zone]) for run in runs if zone in run.lines]
         served = services[zone] = set()
-        rules = line_rules(lines[0][0], configuration)
-        found: list[Waits] = []
-        for view in views(rules, [line for _, line in lines], configuration):
-            if found and known.budget.is_spent:
-                found[0] = _missing(found[0], view)
-                known.cut_short = True
-                continue
-            lacks = zone in without_token
-            found.append(_waits_of(piece, lines, configuration, view, served, known, lacks))
+        found = _waits_by_view(piece, lines, configuration, served, known, zone in without_token)
         waiting[zone] = {name for names in found for name in names}
         merged = merge_waits(found, gap_ns, known.horizon_ns)
         # Who had its taint before the start waits for nothing, but is in a line that is made anew.
@@ -107,7 +100,45 @@ def run_piece(
     for name, windows in waits.items():
         if len(windows) > 1:
             waits[name] = sorted(windows, key=lambda window: window.eligible_ns)
-    return PieceRun(piece, first, last, waits, waiting, services)
+    found_out = PieceRun(piece, first, last, waits, waiting, services)
+    if not known.cut_short:
+        known.missed_of.update(name for name in waits if found_out.missed_of((name,)))
+    return found_out
+
+
+def _waits_by_view(
+    piece: Piece,
+    lines: list[tuple[NodeRun, ZoneLine]],
+    configuration: ControllerConfiguration,
+    services: set[tuple[int, ...]],
+    known: Replays,
+    may_lack_token: bool,
+) -> list[Waits]:
+    """The waits of one zone for each way in which passes may see its nodes; few where bounds tell of them anyhow."""
+    was_cut_short = known.cut_short
+    is_sampled = bool(piece.missed) or _are_missed(lines, known)
+    if is_sampled:
+        known.budget = Budget(0, known.budget)
+    found: list[Waits] = []
+    rules = line_rules(lines[0][0], configuration)
+    for view in views(rules, [line for _, line in lines], configuration):
+        if found and known.budget.is_spent:
+            found[0] = _missing(found[0], view)
+            known.cut_short = True
+            continue
+        given = piece, lines, configuration, view, services, known, may_lack_token
+        found.append(_waits_of(*given))
+    if is_sampled:
+        known.cut_short = was_cut_short
+    return found
+
+
+def _are_missed(lines: list[tuple[NodeRun, ZoneLine]], known: Replays) -> bool:
+    """Whether bounds tell of whoever waits there, whatever is explored here: then few replays will do."""
+    names = frozenset[str]().union(
+        *(line.waiting | line.tainted_without_token for _, line in lines)
+    )
+    return bool(names) and names <= known.missed_of
 
 
 def _missing(waits: Waits, view: LineRules) -> Waits:

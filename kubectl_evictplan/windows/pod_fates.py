@@ -110,6 +110,8 @@ class PodFates:
             if self._simple_courses[course]:
                 self._result.only_silent.add(name)
                 self._simple.explore(name, self._pods_by_node.get(name, []), runs, course)
+                if name in self._result.doubtful and not any(run.waits.get(name) for run in runs):
+                    self._result.sampled[name] = self._result.missed
                 return
         if self._is_empty(order, runs):
             return
@@ -183,7 +185,8 @@ class PodFates:
             return False
         if self._touched_otherwise is None:
             self._touched_otherwise = set(_touched_otherwise(self._scenario, runs))
-        return name not in self._touched_otherwise and not no_execute_taints(node.taints)
+        touched = name in self._touched_otherwise or name in self._result.doubtful
+        return not touched and not no_execute_taints(node.taints)
 
     def _only_falls_silent(self, names: list[str]) -> bool:
         """Whether nothing but silence happens to a node, as far as the scenario tells."""
@@ -221,14 +224,19 @@ class PodFates:
             countdowns = replace(countdowns, dues_ns=world.dues_ns)
         tried = _Tried(gathered, PodTimings(world, exits), instants_vary=self._instants_vary)
         gathered.missed.update(*(run.missed_of(names) for run in runs))
+        if not self._result.doubtful.isdisjoint(names):
+            gathered.missed |= self._result.missed
         ends = [
             (Slot(piece, (), between=run.piece.between), run, latest)
             for piece, run in enumerate(runs)
             for latest in (False, True)
         ]
-        if budget.left < SIMULATION * len(ends):
+        if gathered.missed or budget.left < SIMULATION * len(ends):
             ends = list(spread(ends))
+        is_sampled = False
         for number, (slot, run, latest) in enumerate(ends):
+            if gathered.missed and not is_sampled:
+                budget, is_sampled = budget.of_samples(), True
             if number and budget.is_spent:
                 tried.cut_short = True
                 break
@@ -363,11 +371,12 @@ class _Tried:
         parts = self._timings.of(world, played)
         self._gathered.missed.update(*(each.missed for each in parts))
         histories = self._seen[key] = []
+        is_quiet = not any(node.begins_at_start for node in played.values())
         for timeline in world.runs(played, [each.timing for each in parts]):
             budget.spend(SIMULATION + ENTRY * len(timeline.entries))
             if timeline.exits and PodExit.is_of_each_pod(timeline, world, played):
                 self._gathered.missed.add(PodExit.name)
-            histories.append(self._gathered.add(slot, timeline))
+            histories.append(self._gathered.add(slot, timeline, is_quiet=is_quiet))
         return histories
 
 
@@ -442,7 +451,8 @@ def _played_back(
         rows.append(services.histories())
         missed.update(*(history.missed for history in rows[-1]))
     met: MetTicks | None = None
-    if any(record.decisions for _, record in records):
+    # Ends of a piece that does not stand for all between them say nothing of what lies there.
+    if not run.piece.missed and any(record.decisions for _, record in records):
         from kubectl_evictplan.windows.unknowns.met_ticks import MetTicks  # rarely needed
 
         met = MetTicks(run, names, countdowns, steps, latest=latest)

@@ -44,7 +44,7 @@ class WideBounds(NamedTuple):
         services = LatestServices(snapshot, scenario, configuration)
         fates = WideFates(snapshot, scenario, configuration, services)
         sure = SureEvictions(scenario, configuration, services, fates)
-        return cls(services.rates, ChangeBounds(scenario, services), fates, sure)
+        return cls(services.rates, ChangeBounds(snapshot, scenario, services), fates, sure)
 
 
 def bound_samples(
@@ -56,8 +56,10 @@ def bound_samples(
 ) -> None:
     """Bound what was only explored of the nodes that are ``sampled``; add what may happen there and no run showed."""
     bounds = WideBounds.of(snapshot, scenario, configuration)
-    bounds.changes.put_nodes(result.nodes, sorted(result.sampled), result.cut_short)
-    bounds.changes.put_zones(result.zones)
+    unseen = bool(result.missed)
+    names = sorted(result.sampled)
+    bounds.changes.put_nodes(result.nodes, names, result.cut_short, unseen=unseen)
+    bounds.changes.put_zones(result.zones, result.zone_samples, unseen=unseen)
     missed = frozenset().union(*result.sampled.values())
     bounding = _Bounding(result, bounds.fates, bounds.sure, missed, horizon_ns)
     bounding.bound(snapshot.pods, result.sampled)

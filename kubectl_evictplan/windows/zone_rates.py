@@ -20,8 +20,10 @@ from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneCou
 from kubectl_evictplan.controllers.node_lifecycle.zone_states import (
     EMPTY,
     FULL,
+    NORMAL,
     PARTIAL,
     compute_zone_state,
+    limiter_rate_qps,
 )
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.scenarios.scenario import Scenario
@@ -30,6 +32,8 @@ from kubectl_evictplan.windows.spans import NEVER_NS, Span
 from kubectl_evictplan.windows.spent_tokens import StatesBefore
 from kubectl_evictplan.windows.unknowns.tick_meetings import monitor_cost_max_ns
 
+# The states that nodes make, from the best to the worst.
+STATES_OF_NODES = (NORMAL, PARTIAL, FULL)
 # Longer scenarios have their last segments looked at only.
 _SEGMENTS_MAX = 40
 # Nodes in segments that are looked at to find out when all zones may be down.
@@ -49,6 +53,13 @@ class States(NamedTuple):
 
     best: str
     worst: str
+
+    def may_be(self, state: str) -> bool:
+        """Whether the zone may be in that one of the states that nodes make."""
+        best, worst = (
+            STATES_OF_NODES.index(each) if each in STATES_OF_NODES else 0 for each in self
+        )
+        return best <= STATES_OF_NODES.index(state) <= worst
 
 
 class Run(NamedTuple):
@@ -159,6 +170,33 @@ class ZoneRates:
         segments = list(self._elementary())
         if len(segments) * len(self._snapshot.nodes) <= _LOOKED_AT_MAX:
             yield from ((segment, self._states_in(zone, segment)) for segment in segments)
+
+    def count_in(self, zone: str, state: str) -> ZoneCount | None:
+        """So many nodes as there may be in the zone when it is in that state; None where it never is."""
+        threshold = self._configuration.unhealthy_zone_threshold
+        for segment, states in self.states(zone):
+            if states.may_be(state):
+                ready, down = self._counted(zone, segment)
+                most = max(ready[0] + down[1], ready[1] + down[0])
+                for up in range(ready[0], ready[1] + 1):
+                    for not_up in {down[0], down[1], min(max(most - up, down[0]), down[1])}:
+                        count = ZoneCount(up, not_up)
+                        if count.size and compute_zone_state(count, threshold) == state:
+                            return count
+        return None
+
+    def rate_of(self, state: str, count: ZoneCount) -> float:
+        """Nodes per second that a zone in that state is served at."""
+        configuration = self._configuration
+        rate_qps = limiter_rate_qps(
+            state,
+            count.size,
+            rate_qps=configuration.node_eviction_rate_qps,
+            secondary_qps=configuration.secondary_node_eviction_rate_qps,
+            large_threshold=configuration.large_cluster_size_threshold,
+        )
+        assert rate_qps is not None, "each state that nodes make has a rate"
+        return rate_qps
 
     def counts(self, zone: str) -> bool:
         """Whether nodes count in the zone."""
@@ -286,7 +324,8 @@ class ZoneRates:
                 return True
         return False
 
-    def _states_in(self, zone: str, segment: Span) -> States:
+    def _counted(self, zone: str, segment: Span) -> tuple[Span, Span]:
+        """How many nodes that are ready count there, at least and at most, and how many that are not."""
         ready = [self._snapshot.bystanders.get(zone, 0)] * 2
         down = [0, 0]
         if segment[0] < self._seen_by_ns:
@@ -303,6 +342,10 @@ class ZoneRates:
             ready[1] += up
             down[0] += not_up and not up and not gone
             down[1] += not_up
+        return (ready[0], ready[1]), (down[0], down[1])
+
+    def _states_in(self, zone: str, segment: Span) -> States:
+        ready, down = self._counted(zone, segment)
         threshold = self._configuration.unhealthy_zone_threshold
         if ready[0] + down[0] == 0:
             return States(EMPTY, FULL)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import islice
 
 from msgspec.structs import replace
 
@@ -16,6 +17,7 @@ from kubectl_evictplan.scenarios.actions.nodes import DeleteNode
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.simulate import starts_without_controller
 from kubectl_evictplan.windows.alike_nodes import AlikeNodes
+from kubectl_evictplan.windows.budget import SAMPLED_PIECES_MAX, spread
 from kubectl_evictplan.windows.pieces import Grid, Piece
 from kubectl_evictplan.windows.spent_tokens import all_down_until_ns, still_in_line
 from kubectl_evictplan.windows.unknowns.last_heartbeats import LastHeartbeats
@@ -189,28 +191,18 @@ def pieces(
     most = max(runs_max // 2, 1)
     enough = most * _WORTH_BEING_EXACT
 
-    def in_cells(parts: Sequence[Piece]) -> list[Piece] | None:
-        whole: list[Piece] = []
-        for part in parts:
-            found = TickOrders(part, meetings, heartbeats, enough // len(parts)).pieces()
-            if found is None:
-                return None
-            walked = [each for piece in found for each in walk.settle(piece, enough)]
-            begun = [each for piece in walked for each in states.settle(piece, enough)]
-            begun = [each for piece in begun for each in lines.settle(piece, enough)]
-            whole += [each for piece in begun for each in probes.settle(piece, enough)]
-        return whole if len(whole) <= enough else None
-
-    whole = in_cells([Piece(scenario)])
+    cells = TickOrders(Piece(scenario), meetings, heartbeats, enough).pieces()
+    if cells is not None:
+        whole = cells
+        for unknown in (walk, states, lines, probes):
+            whole = [each for piece in whole for each in unknown.settle(piece, enough)]
+        if len(whole) <= enough:
+            return _some(whole) if any(piece.missed for piece in whole) else whole
     begun = list(returns.settle(Piece(scenario), most))
-    if whole is None and len(begun) > 1:
-        whole = in_cells(begun)
-    if whole is not None:
-        return whole
+    most = min(most, SAMPLED_PIECES_MAX)
     if heartbeats.is_known(scenario):
-        return settled(
-            Piece(scenario), (returns, *ticks, heartbeats, walk, states, lines, probes), most
-        )
+        unknowns = (returns, *ticks, heartbeats, walk, states, lines, probes)
+        return _some(settled(Piece(scenario), unknowns, most))
     # Too many choices: each of a few of last heartbeats with every phase, and one phase for each of many.
     corners = [corner for part in begun for corner in heartbeats.corners(part)]
     share = max(most * 2 // 3 // len(corners), 1)
@@ -222,4 +214,11 @@ def pieces(
     for index in range(most // 3):
         drawn = heartbeats.drawn(begun[index % len(begun)], index)
         found += settled(drawn, (*ticks, walk, states, lines, probes), 1)
-    return found
+    return _some(found)
+
+
+def _some(samples: Sequence[Piece]) -> list[Piece]:
+    """Not too many of them, some from everywhere: bounds tell what each of them misses."""
+    missed = frozenset[str]().union(*(piece.missed for piece in samples))
+    chosen = islice(spread(samples), SAMPLED_PIECES_MAX)
+    return [replace(piece, missed=missed) for piece in chosen]
