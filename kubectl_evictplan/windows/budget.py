@@ -16,15 +16,15 @@ _Item = TypeVar("_Item")
 
 # Of one prediction, for lines and pods together: some seconds.
 UNITS = 1_200_000
-# Where few nodes take part what does not fit needs little more; where many do it needs much more.
+# Where few nodes take part what does not fit into a third of that seldom fits into more.
 _FEW_NODES = 24
-_UNITS_OF_FEW = 3 * UNITS
+_UNITS_OF_FEW = UNITS // 3
 # Of simulating the pods of some nodes once, and for each entry of what happened; of looking up what happened before.
-SIMULATION, ENTRY, LOOK_UP = 60, 3, 8
+SIMULATION, ENTRY, LOOK_UP = 30, 2, 4
 # Entries of one node run that fit into the work budget of all of them, which are planned before anything else is tried.
 _NODE_RUN_ENTRIES = 24_000
 _NODE_RUNS_MIN, _NODE_RUNS_MAX = 8, 320
-_TIMES_OF_FEW = 4
+_TIMES_OF_FEW = 2
 # Pieces that are planned where they cannot stand for all of them: bounds tell then, whatever they show.
 SAMPLED_PIECES_MAX = 24
 # Of the pods of some nodes of which bounds tell anyhow.

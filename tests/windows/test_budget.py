@@ -87,8 +87,8 @@ def test_lines_that_got_too_little_get_what_is_not_needed_elsewhere_before_pods_
     assert coverage.exact and not coverage.outer_bound
 
 
-def test_where_few_nodes_take_part_more_is_tried() -> None:
-    assert units_of(24) > units_of(25) == UNITS
+def test_where_few_nodes_take_part_more_node_runs_are_planned_and_less_is_tried_in_each() -> None:
+    assert units_of(24) < units_of(25) == UNITS
     assert node_runs_max(100, 24) > node_runs_max(100, 25)
 
 
