@@ -61,6 +61,15 @@ WRONG_EVENTS = [
         "must be a string, but it is read as a boolean: quote it",
     ),
     ("{at: 1s, action: kubelet-stop, nodes: [a1], lastHeartbeat: 2s}", "after the stop itself"),
+    (
+        "{at: 0, action: controller-stop, outage: {component: etcd}}",
+        "'etcd' is nothing that `what-if fail` takes away (expected component: one of control-plane,",
+    ),
+    (
+        "{at: 0, action: controller-stop, outage: {component: apiserver, until: 5}}",
+        "a unit is missing after 5",
+    ),
+    ("{at: 0, action: controller-stop, outage: {until: 5m}}", "required key 'component'"),
     ("{at: 0, action: pod-delete, pods: [default/web-1]}", "did you mean 'default/web-0'?"),
     ("{at: 0, action: pod-delete, pods: [db]}", "expected NAMESPACE/NAME"),
     (

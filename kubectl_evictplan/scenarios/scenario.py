@@ -74,11 +74,15 @@ class OutagePart(msgspec.Struct, frozen=True):
 class WrittenOutage(msgspec.Struct, forbid_unknown_fields=True):
     """An outage in a file; it lasts to the end of the scenario without ``until``."""
 
-    component: Outage
+    component: Annotated[
+        str, msgspec.Meta(extra_json_schema={"enum": [outage.value for outage in Outage]})
+    ]
     until: WireDuration = None
 
 
 def _outage(written: dict[str, Any], key: str, meets: Encounter) -> OutagePart:
+    if written["component"] not in {outage.value for outage in Outage}:
+        raise ValueError(f"{written['component']!r} is nothing that `what-if fail` takes away")
     until_ns = None
     if written.get("until") is not None:
         ends = meets.document.text((*meets.path, key, "until"))
