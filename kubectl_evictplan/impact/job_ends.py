@@ -91,7 +91,8 @@ def _by_deadline(job: Workload, lost: Sequence[Lost], start_ns: int) -> JobEnd |
     if job.deadline_ns is None:
         return None
     at_ns = max(job.deadline_ns - start_ns, 0)
-    before = [at_ns <= one.deletion.when.earliest_ns for one in lost if one.deletion.certain]
+    # It is over then, whether or not somebody would have deleted the pod later.
+    before = [at_ns <= one.deletion.when.earliest_ns for one in lost]
     perhaps = any(at_ns <= one.deletion.when.latest_ns + JOB_BACKOFF_NS for one in lost)
     if not perhaps:
         return None

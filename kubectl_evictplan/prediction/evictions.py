@@ -7,6 +7,7 @@ from functools import lru_cache, partial
 from itertools import repeat
 from operator import attrgetter
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster import timeline
@@ -64,10 +65,12 @@ def eviction_list(
     ends: PodEnds,
     names: NamesOfAlike,
     refusable: RefusablePods,
+    gone_from: Mapping[str, int],
 ) -> Evictions:
     """All evictions: ``kinds`` with all that are alike.
 
-    ``refusable`` are pods that an admission webhook may keep: their evictions are never certain.
+    ``refusable`` are pods that an admission webhook may keep: their evictions are never certain. Nor are those of pods that may be
+    ``gone_from`` an offset on, if they may come later.
     """
     chains: dict[int, ChainCache] = {}
     rows = _Rows(start_ns, ends)
@@ -80,7 +83,8 @@ def eviction_list(
             here = row if node == row.node else replace(row, node=node)
             asked = kind.key.controller == EVICTION_API
             kept = refusable.evicted if asked else refusable.deleted
-            groups += _groups(here, partial(chain.on, node), pods, kept)
+            unsure = _Unsure(kept, gone_from, kind.found.latest_ns)
+            groups += _groups(here, partial(chain.on, node), pods, unsure)
     if len({(kind.key.pod, kind.key.uid) for kind in kinds}) < len(kinds):
         from kubectl_evictplan.prediction.object_ends import with_one_end
 
@@ -201,18 +205,29 @@ def _toleration(index: int, toleration_seconds: int | None) -> document.Tolerati
     return document.TolerationReference(index, toleration_seconds)
 
 
+class _Unsure(Struct):
+    """Keys of the pods that somebody may refuse to delete, or that may be gone by the latest instant of that."""
+
+    refusable: Collection[str]
+    gone_from: Mapping[str, int]
+    latest_ns: int
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.refusable or self.gone_from.get(key, self.latest_ns) < self.latest_ns
+
+
 def _groups(
     row: document.Eviction,
     find_chain: Callable[[], SharedChain],
     pods: list[PodNames],
-    refusable: Collection[str],
+    unsure: _Unsure,
 ) -> list[EvictionGroup]:
-    """The evictions of pods of a kind on one node: those that may be refused and the others."""
-    if not refusable or row.certainty != CERTAIN:
+    """The evictions of pods of a kind on one node: those that need not happen and the others."""
+    if row.certainty != CERTAIN or not (unsure.refusable or unsure.gone_from):
         return [EvictionGroup(row, pods, find_chain)]
-    refused = [names for names in pods if names.key in refusable]
-    others = [names for names in pods if names.key not in refusable]
-    groups = [(replace(row, certainty=POSSIBLE), refused), (row, others)]
+    perhaps = [names for names in pods if names.key in unsure]
+    others = [names for names in pods if names.key not in unsure]
+    groups = [(replace(row, certainty=POSSIBLE), perhaps), (row, others)]
     return [EvictionGroup(row, some, find_chain) for row, some in groups if some]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from kubectl_evictplan.cluster import timeline
@@ -247,23 +247,37 @@ def _zone_state(
 
 
 def joint_statements(
-    exploration: Exploration, horizon_ns: int | None, alike: AlikePods, *, taints: bool = True
+    exploration: Exploration,
+    horizon_ns: int | None,
+    alike: AlikePods,
+    unsure: Collection[str] = (),
+    *,
+    taints: bool = True,
 ) -> tuple[Joint, ...]:
     """Zone by zone, where it is not certain for every waiting node that it is tainted.
 
     Each of four nodes may be tainted or not, and yet it is certain that one of them is. Counted over every
     run and every order that the windows are taken over. ``taints``: whether that is what nodes wait for; without
-    taint manager the pods of a node are deleted when it is its turn, and it is not tainted.
+    taint manager the pods of a node are deleted when it is its turn, and it is not tainted. ``unsure`` are pods that need not go
+    with their nodes.
     """
     if horizon_ns is None:
         latest_ns = max((found.latest_ns for found in exploration.evictions.values()), default=0)
         horizon_ns = -(-latest_ns // SECOND_NS) * SECOND_NS
     zones = sorted(exploration.services)
-    found = (joint for zone in zones for joint in _joint(exploration, zone, horizon_ns, alike))
+    found = (
+        joint for zone in zones for joint in _joint(exploration, zone, horizon_ns, alike, unsure)
+    )
     return tuple(joint for joint in found if taints or joint.what != NODES_TAINTED)
 
 
-def _joint(exploration: Exploration, zone: str, until_ns: int, alike: AlikePods) -> Iterator[Joint]:
+def _joint(
+    exploration: Exploration,
+    zone: str,
+    until_ns: int,
+    alike: AlikePods,
+    unsure: Collection[str],
+) -> Iterator[Joint]:
     waiting, services = exploration.waiting[zone], exploration.services[zone]
     least, most = _bounds(services, until_ns)
     if least == len(waiting):
@@ -278,6 +292,8 @@ def _joint(exploration: Exploration, zone: str, until_ns: int, alike: AlikePods)
         if eviction.node in waiting and key.controller != POD_GC:
             if (key.pod, key.uid) in collected:
                 eviction = eviction._replace(delay_ns=None)  # it may not be there any more
+            if key.pod in unsure:
+                eviction = eviction._replace(delay_ns=None, certain=False)
             pods.setdefault((key.pod, key.uid), []).append(eviction)
     if pods:
         few, many = _pods(pods, services, len(waiting), until_ns)

@@ -25,6 +25,7 @@ from kubectl_evictplan.kube.budgets import RefusablePods, pods_refusable
 from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS, format_duration
 from kubectl_evictplan.kube.finalizers import jobs_managed_elsewhere
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Pod
+from kubectl_evictplan.kube.owners import TERMINATING
 from kubectl_evictplan.kube.timestamps import format_rfc3339
 from kubectl_evictplan.prediction import control_plane
 from kubectl_evictplan.prediction.alike_pods import AlikePods
@@ -184,7 +185,8 @@ def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -
     refusable = pods_refusable(snapshot.webhooks, every)
     kinds = list(ends.kinds(shown, alike))
     names = NamesOfAlike(alike, whole.owners)
-    evictions = eviction_list(scenario.start_ns, kinds, ends, names, refusable)
+    gone_from = _gone_otherwise(snapshot, scenario.start_ns, kinds, alike)
+    evictions = eviction_list(scenario.start_ns, kinds, ends, names, refusable, gone_from)
     reports = node_reports(run, exploration, whole.nodes, configuration)
     drained = drain_reports(drains, scenario)
     horizon = _horizon(scenario, nominal, _told_instants(scenario, evictions, reports, drained))
@@ -210,7 +212,7 @@ def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -
         zones=zone_reports(run, exploration, {report.zone for report in reports}),
         drains=drained,
         workloads=RowsLater(partial(_workloads, whole, evictions, scenario)),
-        joint=_joint(exploration, drains, scenario, refusable, alike, configuration),
+        joint=_joint(exploration, drains, scenario, refusable, gone_from, alike, configuration),
         warnings=WarningsLater(context, (*configuration.warnings, *snapshot.warnings)),
     )
 
@@ -226,14 +228,30 @@ def _joint(
     drains: DrainExploration | None,
     scenario: Scenario,
     refusable: RefusablePods,
+    gone_from: Mapping[str, int],
     alike: AlikePods,
     configuration: ControllerConfiguration,
 ) -> tuple[Joint, ...]:
+    horizon_ns, taints = scenario.horizon_ns, configuration.taint_mode
+    unsure = refusable.deleted | gone_from.keys()
     return (
-        *joint_statements(exploration, scenario.horizon_ns, alike, taints=configuration.taint_mode),
+        *joint_statements(exploration, horizon_ns, alike, unsure, taints=taints),
         *drain_joint(drains, scenario),
         *drain_going(exploration, drains, scenario, refusable),
     )
+
+
+def _gone_otherwise(
+    snapshot: ClusterSnapshot, start_ns: int, kinds: Sequence[EvictedKind], alike: AlikePods
+) -> Mapping[str, int]:
+    namespaces = snapshot.infrastructure.namespaces
+    if not any(one.phase == TERMINATING for one in namespaces) and not any(
+        one.kind == "Job" for one in snapshot.workloads
+    ):
+        return {}
+    from kubectl_evictplan.prediction.gone_otherwise import gone_otherwise  # rarely needed
+
+    return gone_otherwise(snapshot, start_ns, kinds, alike)
 
 
 def _staying(

@@ -77,6 +77,16 @@ def test_pods_of_the_emptiest_and_of_the_fullest_nodes_bound_how_many_are_evicte
     assert stated(found, 300)["pods evicted"] == (1, 4, 4)
 
 
+def test_pods_that_a_webhook_may_keep_or_that_may_be_gone_are_not_counted_on() -> None:
+    found = exploration("n0 n1 n2", [(44, 54)])
+    for pod, node in {"a": "n0", "b": "n0", "c": "n0", "d": "n1"}.items():
+        add_pod(found, pod, node, 0)
+    told = joint_statements(found, ns(300), EACH_ALONE, frozenset({"default/b", "default/d"}))
+    [pods] = [joint for joint in told if joint.what == "pods evicted"]
+    # None of n1 for sure, nor of n2.
+    assert (pods.least, pods.most, pods.of) == (0, 4, 4)
+
+
 def test_pods_that_tolerate_the_taint_for_longer_count_only_nodes_tainted_in_time() -> None:
     found = exploration("n0 n1", [(44,), (60,)])
     for node in ("n0", "n1"):
