@@ -16,7 +16,7 @@ from kubectl_evictplan.controllers.presets import preset
 from kubectl_evictplan.controllers.releases import ReleaseProfile, known_minors, release_profile
 from kubectl_evictplan.errors import Correction, InputError, Problem
 from kubectl_evictplan.kube.durations import SECOND_NS, format_duration, parse_duration_ns
-from kubectl_evictplan.kube.objects import ControlPlaneFlags, ObjectReference, Warning
+from kubectl_evictplan.kube.objects import ControlPlaneFlags, ObjectReference, Pod, Warning
 from kubectl_evictplan.scenarios.names import did_you_mean, similar
 from kubectl_evictplan.scenarios.scenario import (
     KUBERNETES_VERSION,
@@ -82,6 +82,11 @@ class ControllerConfiguration(msgspec.Struct, frozen=True):
     # show it; none when nothing does.
     monitor_phases_ns: tuple[tuple[int, int], ...] = ()
     monitor_seen_on: tuple[str, ...] = ()
+
+    def refuses_status(self, pod: Pod) -> bool:
+        """Whether no controller can write the status of the pod before it deletes it: server-side apply fails for what stands in it twice."""
+        by_apply = self.disruption_condition and self.profile.condition_write == "server-side-apply"
+        return by_apply and pod.duplicate_env_or_port
 
     def nominal_phase_ns(self) -> int:
         """The phase of the run that is told as *the* timeline."""

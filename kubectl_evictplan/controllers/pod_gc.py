@@ -52,6 +52,11 @@ def terminated_excess(
     return in_order[:excess]
 
 
+def is_never_garbage(pod: Pod, configuration: ControllerConfiguration) -> bool:
+    """Whether no loop can delete the pod: whoever has not ended is marked as failed before (``markFailedAndDeletePod``)."""
+    return not pod.finished and configuration.refuses_status(pod)
+
+
 class IdleGarbage(msgspec.Struct, eq=False):
     """Loops that only look, those of each of the ``timings``; ``acting``: with which of them they would have deleted something.
 
@@ -241,14 +246,11 @@ class PodGC:
                 if not self._is_stuck(pod):
                     yield pod
 
-    @staticmethod
-    def _is_stuck(pod: Pod) -> bool:
-        """Already force deleted; only finalizers hold the object."""
-        return (
-            bool(pod.finalizers)
-            and pod.deletion_timestamp_ns is not None
-            and pod.deletion_grace_period_seconds == 0
-        )
+    def _is_stuck(self, pod: Pod) -> bool:
+        """Already force deleted, so that only finalizers hold the object; or it can never be."""
+        held = bool(pod.finalizers) and pod.deletion_timestamp_ns is not None
+        held = held and pod.deletion_grace_period_seconds == 0
+        return held or is_never_garbage(pod, self._configuration)
 
     def _gc_orphaned(self, loops: _Loops) -> None:
         orphans = sorted(self._orphan_nodes())
@@ -292,7 +294,7 @@ class PodGC:
         return terminating
 
     def _delete(self, loops: _Loops, pod: Pod, reason: GarbageReason) -> None:
-        if pod.key in self._state.denied_deletes:
+        if pod.key in self._state.denied_deletes or is_never_garbage(pod, self._configuration):
             return
         if self._idle is not None:
             self._idle.acting.add(loops.timing)

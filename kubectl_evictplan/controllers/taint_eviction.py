@@ -166,7 +166,7 @@ def delete_is_refused(pod: Pod, configuration: ControllerConfiguration) -> Delet
         return None
     if profile.disruption_condition == "alpha-off":
         return DeleteFailure.MAY_NOT_GET_PODS
-    if profile.condition_write == "server-side-apply" and pod.duplicate_env_or_port:
+    if configuration.refuses_status(pod):
         return DeleteFailure.CONDITION_NOT_APPLIED
     return None
 

@@ -15,7 +15,7 @@ from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, POD_GC, TAINT_EVI
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.eviction_by_timeout import is_daemon_set_pod
 from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE
-from kubectl_evictplan.controllers.pod_gc import QUARANTINE_TIME_NS
+from kubectl_evictplan.controllers.pod_gc import QUARANTINE_TIME_NS, is_never_garbage
 from kubectl_evictplan.controllers.taint_eviction import Decision, delete_is_refused
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, Taint
@@ -203,6 +203,8 @@ class WideFates:
 
     def _as_garbage(self, version: Version, course: NodeCourse | None) -> Iterator[Possible]:
         pod = version.pod
+        if is_never_garbage(pod, self._configuration):
+            return
         if course is None:
             deletes = self._deletes_ns(pod.key)
             if pod.deletion_timestamp_ns is not None:

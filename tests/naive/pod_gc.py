@@ -24,7 +24,12 @@ class PodGC:
                 self.waiting.setdefault(pod["node"], time + self.profile.quarantine + self.lag)
 
     def force_delete(self, key: str) -> None:
-        if key in self.world.pods:
+        pod = self.world.pods.get(key)
+        if pod is None:
+            return
+        # It is marked as failed before, by an apply that refuses what stands twice.
+        ended = pod["phase"] in ("Succeeded", "Failed")
+        if ended or not (pod["duplicate"] and self.profile.server_side_apply):
             self.world.fact("delete", key, "pod-gc")
             self.world.delete_pod(key, force=True)
 

@@ -114,3 +114,30 @@ def test_a_pod_without_a_node_that_is_on_its_way_out_goes_with_the_next_loop(bou
     (eviction,) = prediction.evictions
     window = eviction.earliest_seconds, eviction.latest_seconds
     assert (eviction.certainty, *window) == ("certain", 0, pytest.approx(20.025))
+
+
+@pytest.mark.parametrize(
+    ("release", "gates", "phase", "goes"),
+    [
+        ("1.25.16", "", "Running", True),
+        ("1.26.8", "", "Running", False),
+        ("1.26.8", "", "Succeeded", True),
+        ("1.26.8", "PodDisruptionConditions=false", "Running", True),
+        ("1.28.15", "", "Running", True),
+    ],
+)
+def test_an_orphan_that_cannot_be_marked_as_failed_is_never_collected(
+    release: str, gates: str, phase: str, *, goes: bool
+) -> None:
+    pods = [
+        make_pod("orphan", "gone", phase=phase, duplicate_env_or_port=True),
+        make_pod("unbound", phase=phase, deleted=-5, duplicate_env_or_port=True),
+        make_pod("plain", "gone"),
+    ]
+    flags = {"feature-gates": gates} if gates else {}
+    snapshot = make_snapshot(["n0"], pods)
+    settings = ControllerSettings(kubernetes_version=release, flags=flags)
+    configuration = resolve_configuration(settings, snapshot.control_plane)
+    prediction = predict(snapshot, make_scenario([], horizon=120), configuration)
+    found = {one.pod for one in prediction.evictions if one.controller == "pod-gc"}
+    assert found == ({"orphan", "unbound", "plain"} if goes else {"plain"})
