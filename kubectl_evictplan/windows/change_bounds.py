@@ -71,7 +71,8 @@ class ChangeBounds:
         for key in sorted(keys):
             spans = list(self.changes(key))
             if spans:
-                again = key.node in cut_short
+                # Only what passes write depends on lines and services; of what ticks write runs show each time.
+                again = key.node in cut_short and key.value.endswith(NO_EXECUTE)
                 # Of the taints that evict nobody only what runs show is told, as far as they show all.
                 add = unseen or key.what != TAINT_REMOVED or key.value.endswith(NO_EXECUTE)
                 _fit(table, key, shown.get(key, []), spans, add=add, again=again)

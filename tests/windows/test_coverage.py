@@ -13,7 +13,7 @@ from test_bounds import check_world, contradictions
 
 from builders import make_event, make_lease, make_node, make_pod, make_scenario, make_snapshot
 from kubectl_evictplan.controllers.flags import resolve_configuration
-from kubectl_evictplan.prediction.document import PARTLY, Prediction
+from kubectl_evictplan.prediction.document import CERTAIN, PARTLY, Prediction
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
 from kubectl_evictplan.windows.outer_bounds import OuterBounds
@@ -175,6 +175,15 @@ def enclosed(seeds: range, release: str) -> None:
                     seed,
                     eviction.pod,
                 )
+
+
+def test_who_only_falls_silent_is_given_up_once_where_lines_were_cut_short() -> None:
+    world = draw_world(1007, actions=SILENCE_ONLY, releases=("1.20.4",))
+    prediction = predicted(world)
+    assert prediction.inputs.coverage.outer_bound
+    for report in prediction.nodes:
+        [given_up] = (each for each in report.changes if each.what == "ready")
+        assert (given_up.value, given_up.certainty) == ("Unknown", CERTAIN)
 
 
 @pytest.mark.slow
