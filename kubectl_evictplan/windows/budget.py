@@ -16,9 +16,9 @@ _Item = TypeVar("_Item")
 
 # Of one prediction, for lines and pods together: some seconds.
 UNITS = 1_200_000
-# Where few nodes take part what does not fit into a third of that seldom fits into more.
+# Where few nodes take part what does not fit into half of that seldom fits into more.
 _FEW_NODES = 24
-_UNITS_OF_FEW = UNITS // 3
+_UNITS_OF_FEW = UNITS // 2
 # Of simulating the pods of some nodes once, and for each entry of what happened; of looking up what happened before.
 SIMULATION, ENTRY, LOOK_UP = 30, 2, 4
 # Entries of one node run that fit into the work budget of all of them, which are planned before anything else is tried.
