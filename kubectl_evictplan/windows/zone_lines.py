@@ -279,6 +279,18 @@ class ZoneLine:
         rates = {operation.qps for operation in swaps}
         return len(rates) > 1 or any(o.told is Told.STARTED for o in self.told)
 
+    @property
+    def limiter_stays_until_ns(self) -> int:
+        """Until when the limiter of the start is the line's; ``NEVER_NS`` where it stays."""
+        qps: float | None = None
+        for each in self.told:
+            swapped = each.told is Told.SWAP and qps is not None and each.qps != qps
+            if each.at_ns > 0 and (swapped or each.told in _MADE_ANEW):
+                return each.at_ns
+            if each.told is Told.SWAP:
+                qps = each.qps
+        return NEVER_NS
+
     def limiter_changes_ns(self, rate_qps: float) -> Iterator[int]:
         """When a tick exchanges the line's limiter for one with another rate; the first one has ``rate_qps``, neither may be 0."""
         qps = rate_qps

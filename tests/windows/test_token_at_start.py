@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from realities import World
+from soak_worlds import draw_soak_world
 from windows.lines import Line
 
 from builders import (
@@ -84,6 +86,30 @@ def test_the_token_is_told_apart_where_it_meets_a_late_view() -> None:
     assert stretches(unknown) == pytest.approx([10])
     widths = [3, 0.2 + LAG, 6.8 + LAG]
     assert stretches(unknown, seen_late=True) == pytest.approx(widths)
+
+
+def test_until_its_limiter_changes_the_token_is_told_apart_where_it_meets_who_leaves() -> None:
+    """One that is there at the start goes to who is back; one that was just used comes too late for who waits then."""
+    swaps = [QueueOperation(ns(at), Told.SWAP, "z", qps=qps) for at, qps in ((0, RATE), (7, 0.0))]
+    back = (3, Told.REACHABLE, "a", "True")
+    operations = [*line(*WAITING, back).operations, *swaps]
+    changing = ZoneLine(sorted(operations, key=lambda each: each.at_ns))
+    assert changing.limiter_changes
+    # What a limiter loses that gets another rate may be all of it.
+    assert stretches(changing) == pytest.approx([10, 10])
+    # Who leaves later meets tokens of another limiter.
+    later = line(*WAITING, (8, Told.REACHABLE, "a", "True")).operations
+    changing = ZoneLine(sorted([*later, *swaps], key=lambda each: each.at_ns))
+    assert stretches(changing) == pytest.approx([10])
+
+
+def test_a_token_in_the_tick_before_all_are_down_is_told() -> None:
+    world = draw_soak_world(290100236).world
+    assert isinstance(world, World)
+    found = predict(world.snapshot, world.scenario, world.configuration).evictions
+    [row] = (each for each in found if each.pod == "p5")
+    assert row.certainty == "possible"
+    assert (row.earliest_seconds, row.latest_seconds) == pytest.approx((4.674, 4.704), abs=0.001)
 
 
 def test_a_token_that_nobody_can_have_used_is_there() -> None:

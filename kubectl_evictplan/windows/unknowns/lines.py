@@ -187,13 +187,15 @@ def token_stretches(
         tokens = [TokenAtStart(*each) for each in zip(refills_ns, since, until, strict=True)]
         width_ns = max(token.width_ns for token in tokens)
         # A limiter that gets another rate meanwhile may lose what it has.
-        yield TokenStretch(tokens, width_ns if met else max(width_ns, refill_ns(rate_qps)))
+        told = met and not any(line.limiter_changes for line in lines)
+        yield TokenStretch(tokens, width_ns if told else max(width_ns, refill_ns(rate_qps)))
 
 
 def _met_in(line: ZoneLine, *, seen_late: bool) -> Iterator[int]:
-    """When somebody leaves a line, then when views begin and end in which a token is wasted."""
-    yield from (at_ns for at_ns in line.leaving_ns if at_ns > 0)
-    for view_ns in line.unknown_after_ready_ns if seen_late else ():
+    """When somebody leaves a line, then when views begin and end in which a token is wasted; while it has the limiter of the start."""
+    stays_ns = line.limiter_stays_until_ns
+    yield from (at_ns for at_ns in line.leaving_ns if 0 < at_ns <= stays_ns)
+    for view_ns in line.unknown_after_ready_ns if seen_late and not line.limiter_changes else ():
         yield from (view_ns, view_ns + STALE_LISTER_NS)
 
 
@@ -201,7 +203,7 @@ def _met(
     lines: Sequence[ZoneLine], refills_ns: Sequence[int], *, seen_late: bool
 ) -> list[list[_Meeting]]:
     """What the token of the start meets so that it makes a difference: of each line, in the order of time."""
-    if not all(refills_ns) or any(line.limiter_changes for line in lines):
+    if not all(refills_ns):
         return []
     several = [list(_met_in(line, seen_late=seen_late)) for line in lines]
     if len(set(map(len, several))) > 1:
