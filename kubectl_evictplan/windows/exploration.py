@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -51,6 +52,9 @@ from kubectl_evictplan.windows.unknowns.last_heartbeats import LastHeartbeats
 from kubectl_evictplan.windows.unknowns.lines import TokenAtStart
 from kubectl_evictplan.windows.unknowns.of_node_runs import pieces
 from kubectl_evictplan.windows.unknowns.tick_meetings import TickMeetings, monitor_cost_max_ns
+
+if TYPE_CHECKING:
+    from kubectl_evictplan.windows.wide_bounds import WideBounds
 
 # (what is done, how many of it so far, how many in all)
 Progress = Callable[[str, int, int], None]
@@ -117,10 +121,13 @@ def _explored(
     for node_run, padding_ns in ends:
         _note_zones(result, node_run, padding_ns, starts_ns)
     runs = [_note_waits(result, run) for run in runs]
+    wide = None
     if any(piece.missed for piece in plan):
         from kubectl_evictplan.windows.sampled_plans import note_doubtful  # rarely needed
+        from kubectl_evictplan.windows.wide_bounds import WideBounds
 
-        note_doubtful(result, plan, snapshot, scenario, configuration)
+        wide = WideBounds.of(snapshot, scenario, configuration)
+        note_doubtful(result, plan, snapshot, scenario, configuration, wide.rates)
     _note_nodes(result, ends, starts_ns)
     _hear_late(result, scenario)
     _find_affected(result.affected, snapshot, scenario, runs)
@@ -137,7 +144,7 @@ def _explored(
         name
     ) in slow:  # perhaps no run gave it up, for renewals of those that stay up are not varied
         result.sampled.setdefault(name, frozenset((LastHeartbeats.name,)))
-    _bound_samples(result, snapshot, scenario, configuration, horizon_ns)
+    _bound_samples(result, snapshot, scenario, configuration, horizon_ns, wide)
     given = snapshot, scenario, configuration, fates.orphans()
     _bound_what_no_run_shows(result, *given, horizon_ns)
     again = {name for piece in plan for name in piece.still_in_line}
@@ -154,15 +161,21 @@ def _bound_samples(
     scenario: Scenario,
     configuration: ControllerConfiguration,
     horizon_ns: int,
+    wide: WideBounds | None,
 ) -> None:
-    """What rests on runs that do not stand for all: within bounds, and where there are none as one stretch."""
+    """What rests on runs that do not stand for all: within bounds, and where there are none as one stretch.
+
+    ``wide``: these bounds, where they are known already.
+    """
     sampled = bool(result.sampled or result.missed) or any(
         map(_is_explored, result.nodes.windows.values())
     )
     if sampled:
-        from kubectl_evictplan.windows.wide_bounds import bound_samples  # rarely needed
+        from kubectl_evictplan.windows import wide_bounds  # rarely needed
 
-        bound_samples(result, snapshot, scenario, configuration, horizon_ns)
+        if wide is None:
+            wide = wide_bounds.WideBounds.of(snapshot, scenario, configuration)
+        wide_bounds.bound_samples(result, snapshot, wide, horizon_ns)
     if sampled or any(map(_is_explored, result.zones.windows.values())):
         from kubectl_evictplan.windows.explored import join_samples  # rarely needed
 

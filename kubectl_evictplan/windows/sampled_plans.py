@@ -24,12 +24,15 @@ def note_doubtful(
     snapshot: ClusterSnapshot,
     scenario: Scenario,
     configuration: ControllerConfiguration,
+    rates: ZoneRates,
 ) -> None:
-    """Note which unknowns the pieces miss some of, of which nodes they may show too little, and that each of these may wait in its zones."""
+    """Note which unknowns the pieces miss some of, of which nodes they may show too little, and that each of these may wait in its zones.
+
+    ``rates`` are those of the scenario.
+    """
     result.missed = frozenset[str]().union(*(piece.missed for piece in plan))
     before = StatesBefore(snapshot, scenario.start_ns, configuration)
     result.unsure_at_start.update(map(zone_display_name, before.zones))
-    rates = ZoneRates(snapshot, scenario, configuration)
     for name, zones in rates.zones_of.items():
         if rates.courses.of(name).may_be_decided_about(scenario.end_ns):
             result.doubtful.add(name)

@@ -48,14 +48,9 @@ class WideBounds(NamedTuple):
 
 
 def bound_samples(
-    result: Exploration,
-    snapshot: ClusterSnapshot,
-    scenario: Scenario,
-    configuration: ControllerConfiguration,
-    horizon_ns: int,
+    result: Exploration, snapshot: ClusterSnapshot, bounds: WideBounds, horizon_ns: int
 ) -> None:
     """Bound what was only explored of the nodes that are ``sampled``; add what may happen there and no run showed."""
-    bounds = WideBounds.of(snapshot, scenario, configuration)
     unseen = bool(result.missed)
     names = sorted(result.sampled)
     bounds.changes.put_nodes(result.nodes, names, result.cut_short, unseen=unseen)
