@@ -8,8 +8,10 @@ from functools import cache
 import pytest
 from msgspec.structs import replace
 from naive.model import naive_facts
+from outage_worlds import OutageWorld
 from realities import World, with_instants
 from scenario_texts import events_of, problem_of
+from soak_worlds import draw_soak_world
 from test_bounds import check_world
 from test_differential import comparable
 from timeline_runs import simulated_facts
@@ -380,3 +382,21 @@ def test_who_stays_whatever_taint_its_node_may_get_is_not_said_to_be_on_an_untai
     prediction = predict(make_snapshot(["a1", "a2"], pods), scenario, configuration)
     assert prediction.evictions == ()
     assert [one.code for one in prediction.kept] == ["perhaps-tainted"]
+
+
+def test_who_fails_with_the_control_plane_is_heard_late_also_where_not_everything_was_tried() -> (
+    None
+):
+    world = draw_soak_world(10501000009).world
+    assert isinstance(world, OutageWorld)
+    plain = world.world
+    prediction = predict(plain.snapshot, plain.scenario, plain.configuration)
+    assert prediction.inputs.coverage.outer_bound
+    [back] = (
+        change
+        for node in prediction.nodes
+        for change in node.changes
+        if node.node == "n2" and (change.what, change.value) == ("ready", "True")
+    )
+    # The machine is back at +14s, its kubelet is heard up to 21 s after that.
+    assert back.latest_seconds >= 14 + 21

@@ -359,7 +359,9 @@ def _hear_late(result: Exploration, scenario: Scenario) -> None:
         for name in event.nodes
     }
     for (key, _), window in result.nodes.windows.items():
-        if key.node in names and key.what == READY and late[0] <= window.earliest_ns <= late[1]:
+        # What was not wholly explored may be told from before its instant on.
+        met = window.earliest_ns <= late[1] and late[0] <= window.latest_ns
+        if key.node in names and key.what == READY and met:
             window.latest_ns = max(window.latest_ns, late[1])
 
 
