@@ -185,13 +185,7 @@ class OuterBounds:
         for number in range(end.not_ready, fewest - 1, -1):
             count = ZoneCount(end.size - number, number)
             state = compute_zone_state(count, configuration.unhealthy_zone_threshold)
-            rate = limiter_rate_qps(
-                state,
-                count.size,
-                rate_qps=configuration.node_eviction_rate_qps,
-                secondary_qps=configuration.secondary_node_eviction_rate_qps,
-                large_threshold=configuration.large_cluster_size_threshold,
-            )
+            rate = limiter_rate_qps(state, count.size, configuration)
             if rate is not None:
                 found.setdefault(state, float32(rate))
         return list(found.values())

@@ -187,14 +187,7 @@ class ZoneRates:
 
     def rate_of(self, state: str, count: ZoneCount) -> float:
         """Nodes per second that a zone in that state is served at."""
-        configuration = self._configuration
-        rate_qps = limiter_rate_qps(
-            state,
-            count.size,
-            rate_qps=configuration.node_eviction_rate_qps,
-            secondary_qps=configuration.secondary_node_eviction_rate_qps,
-            large_threshold=configuration.large_cluster_size_threshold,
-        )
+        rate_qps = limiter_rate_qps(state, count.size, self._configuration)
         assert rate_qps is not None, "each state that nodes make has a rate"
         return rate_qps
 

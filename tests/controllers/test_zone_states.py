@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneCount
 from kubectl_evictplan.controllers.node_lifecycle.zone_states import (
     EMPTY,
@@ -16,7 +17,11 @@ from kubectl_evictplan.controllers.node_lifecycle.zone_states import (
     handle_disruption,
     limiter_rate_qps,
 )
+from kubectl_evictplan.kube.objects import ControlPlaneFlags
+from kubectl_evictplan.scenarios.scenario import ControllerSettings
 
+# 0.1 and 0.01 nodes a second, 50 nodes.
+DEFAULTS = resolve_configuration(ControllerSettings("1.29.6"), ControlPlaneFlags())
 ALL_READY, SOME_DOWN, ALL_DOWN = ZoneCount(4, 0), ZoneCount(1, 3), ZoneCount(0, 4)
 
 
@@ -101,5 +106,4 @@ def test_without_any_counted_node_every_zone_is_vacuously_full() -> None:
 def test_a_partial_zone_is_slow_when_it_is_large_and_stands_still_when_it_is_not(
     state: str, size: int, rate: float | None
 ) -> None:
-    found = limiter_rate_qps(state, size, rate_qps=0.1, secondary_qps=0.01, large_threshold=50)
-    assert found == rate
+    assert limiter_rate_qps(state, size, DEFAULTS) == rate

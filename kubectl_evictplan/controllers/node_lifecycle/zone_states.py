@@ -102,14 +102,13 @@ def handle_disruption(
     return Disruption(Transition((all_are_full, all_were_full)), remaining, new)
 
 
-def limiter_rate_qps(
-    state: str, size: int, *, rate_qps: float, secondary_qps: float, large_threshold: int
-) -> float | None:
+def limiter_rate_qps(state: str, size: int, configuration: ControllerConfiguration) -> float | None:
     """``setLimiterInZone``: nodes per second for a state; None leaves the limiter alone."""
     if state in (NORMAL, FULL):
-        return rate_qps
+        return configuration.node_eviction_rate_qps
     if state == PARTIAL:
-        return secondary_qps if size > large_threshold else 0.0
+        is_large = size > configuration.large_cluster_size_threshold
+        return configuration.secondary_node_eviction_rate_qps if is_large else 0.0
     return None
 
 
@@ -202,13 +201,7 @@ class ZoneStates(msgspec.Struct, eq=False):
             self._record(zone, count, ZoneStateChanged)
 
     def _set_limiter(self, zone: str, state: str, count: ZoneCount) -> None:
-        rate = limiter_rate_qps(
-            state,
-            count.size,
-            rate_qps=self._configuration.node_eviction_rate_qps,
-            secondary_qps=self._configuration.secondary_node_eviction_rate_qps,
-            large_threshold=self._configuration.large_cluster_size_threshold,
-        )
+        rate = limiter_rate_qps(state, count.size, self._configuration)
         if rate is not None:
             self._queues.swap_limiter(zone, rate)
 
