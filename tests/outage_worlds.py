@@ -89,7 +89,7 @@ class OutageWorld:
     def _seen(self, entries: Iterable[Entry]) -> Iterator[Entry]:
         """What shows of a run: a node that says once more that it is Ready does not, but where the question says that it is back."""
         told = {
-            name: event
+            name
             for event in self.world.scenario.events
             if isinstance(event, StartKubelet)
             for name in event.nodes
@@ -99,8 +99,7 @@ class OutageWorld:
             if isinstance(entry, NodeReadyPosted):
                 again = status[entry.node] == entry.status
                 status[entry.node] = entry.status
-                event = told.get(entry.node)
-                if again and event is None:
+                if again and entry.node not in told:
                     continue
             elif isinstance(entry, NodeBecameUnknown):
                 status[entry.node] = "Unknown"

@@ -58,9 +58,14 @@ def test_who_leads_next_does_so_in_the_window_of_the_outage() -> None:
 def test_outages_go_as_told_whoever_leads_and_whenever_kubelets_are_heard(seed: int) -> None:
     world = draw_soak_world(seed).world
     assert isinstance(world, OutageWorld)
+    check_realities(world, 3)
+
+
+def check_realities(world: OutageWorld | StrangeWorld, realities: int) -> None:
+    """What happens to pods and nodes is what was told of the world."""
     plain = world.world
     prediction = predict(plain.snapshot, plain.scenario, plain.configuration)
-    for number in range(3):
+    for number in range(realities):
         reality = world.reality(random.Random(number), draw_timing, free=True)
         assert list(contradictions(plain.scenario.end_ns, prediction, reality)) == []
         assert list(node_contradictions(prediction, reality, plain.scenario.end_ns)) == []
@@ -84,9 +89,4 @@ def test_strange_clusters_do_what_is_told_of_them(seed: int) -> None:
     kind, world = draw_soak_world(seed)
     assert kind == STRANGE
     assert isinstance(world, StrangeWorld)
-    plain = world.world
-    prediction = predict(plain.snapshot, plain.scenario, plain.configuration)
-    for number in range(4):
-        reality = world.reality(random.Random(number), draw_timing, free=True)
-        assert list(contradictions(plain.scenario.end_ns, prediction, reality)) == []
-        assert list(node_contradictions(prediction, reality, plain.scenario.end_ns)) == []
+    check_realities(world, 4)
