@@ -25,7 +25,7 @@ from kubectl_evictplan.kube.budgets import RefusablePods, pods_refusable
 from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS, format_duration
 from kubectl_evictplan.kube.finalizers import jobs_managed_elsewhere
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Pod
-from kubectl_evictplan.kube.owners import TERMINATING
+from kubectl_evictplan.kube.owners import terminating_namespaces
 from kubectl_evictplan.kube.timestamps import format_rfc3339
 from kubectl_evictplan.prediction import control_plane
 from kubectl_evictplan.prediction.alike_pods import AlikePods
@@ -244,10 +244,8 @@ def _joint(
 def _gone_otherwise(
     snapshot: ClusterSnapshot, start_ns: int, kinds: Sequence[EvictedKind], alike: AlikePods
 ) -> Mapping[str, int]:
-    namespaces = snapshot.infrastructure.namespaces
-    if not any(one.phase == TERMINATING for one in namespaces) and not any(
-        one.kind == "Job" for one in snapshot.workloads
-    ):
+    has_jobs = any(one.kind == "Job" for one in snapshot.workloads)
+    if not has_jobs and not terminating_namespaces(snapshot):
         return {}
     from kubectl_evictplan.prediction.gone_otherwise import gone_otherwise  # rarely needed
 

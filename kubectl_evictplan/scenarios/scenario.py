@@ -71,17 +71,18 @@ class OutagePart(msgspec.Struct, frozen=True):
     until_ns: int | None
 
 
+_OUTAGES = [outage.value for outage in Outage]
+
+
 class WrittenOutage(msgspec.Struct, forbid_unknown_fields=True):
     """An outage in a file; it lasts to the end of the scenario without ``until``."""
 
-    component: Annotated[
-        str, msgspec.Meta(extra_json_schema={"enum": [outage.value for outage in Outage]})
-    ]
+    component: Annotated[str, msgspec.Meta(extra_json_schema={"enum": _OUTAGES})]
     until: WireDuration = None
 
 
 def _outage(written: dict[str, Any], key: str, meets: Encounter) -> OutagePart:
-    if written["component"] not in {outage.value for outage in Outage}:
+    if written["component"] not in _OUTAGES:
         raise ValueError(f"{written['component']!r} is nothing that `what-if fail` takes away")
     until_ns = None
     if written.get("until") is not None:
@@ -102,7 +103,7 @@ OUTAGE = FieldType[OutagePart](
     ],
     _outage,
     _written_outage,
-    expected=f"component: one of {', '.join(outage.value for outage in Outage)}; until: a duration",
+    expected=f"component: one of {', '.join(_OUTAGES)}; until: a duration",
 )
 
 
