@@ -33,6 +33,7 @@ from contradictions import (
     node_contradictions,
     predicted,
     spans_of,
+    told_before_start,
     zone_contradictions,
 )
 from drain_worlds import DrainedWorld
@@ -94,6 +95,7 @@ def judge(seed: int, realities: int) -> Verdict:
         else:
             prediction = predict(plain.snapshot, plain.scenario, plain.configuration)
             found = list(_contradictions(world, prediction, seed, realities))
+        found.extend(told_before_start(prediction))
         certain = sum(each.certainty == "certain" for each in prediction.evictions)
         possible = len(prediction.evictions) - certain
     except Exception:  # noqa: BLE001 - a crash is the worst disagreement
@@ -109,8 +111,7 @@ def _contradictions(
     realities: int,
 ) -> Iterator[str]:
     plain = world.world if isinstance(world, BegunWorld | OutageWorld | StrangeWorld) else world
-    horizon_ns = plain.scenario.horizon_ns
-    assert horizon_ns is not None
+    horizon_ns = plain.scenario.end_ns
     wide, guide = WideWorld(plain), guide_of(f"reality {seed}", prediction)
     for number in range(realities):
         rng = guide.choices(number)

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from realities import Reality, World, course_of, draw_timing, with_instants
 from renewals import with_last_heartbeats
 
+from builders import NOT_READY, UNREACHABLE, make_event
 from kubectl_evictplan.cluster.kubelets import is_up_at_start, renew_period_ns
 from kubectl_evictplan.engine.event_queue import Course
 from kubectl_evictplan.engine.timing import Timing
@@ -30,6 +31,8 @@ from kubectl_evictplan.simulation.simulate import simulate_each_pod, starts_with
 
 # Instants are drawn until one is found at which the snapshot tells who is up.
 _TRIES = 12
+# The origin of what happens in the instant of the look.
+_ASKED = "asked"
 
 
 class Look(ScenarioEvent, frozen=True, kw_only=True):
@@ -75,8 +78,11 @@ class _Past:
             timing = FreeTiming.of(timing, f"timing {self.seed}")
             anew = every_tick_walks_anew(walks)
 
+        told_before: list[int] = []
+
         def look(cluster: SimulatedCluster) -> None:
             see(cluster)
+            told_before.append(len(cluster.state.timeline.entries))
             if isinstance(timing, FreeTiming):
                 timing.draw_anew(f"timing {future}")
                 walks.draw_anew(f"walks {future}")
@@ -97,8 +103,8 @@ class _Past:
             )
         entries = [
             replace(entry, at_ns=entry.at_ns - self.cut_ns)
-            for entry in timeline.entries
-            if entry.at_ns > self.cut_ns
+            for entry in timeline.entries[told_before[0] :]
+            if entry.at_ns > self.cut_ns or any(event.origin == _ASKED for event in events)
         ]
         return Reality(timing, entries, timeline)
 
@@ -117,7 +123,7 @@ class BegunWorld:
         jitter = rng.choice((lambda _: rng.random(), lambda _: rng.choice((0.0, 1.0))))
         scenario = with_last_heartbeats(self.world.snapshot, scenario, rng, jitter)
         events = [_shifted(event, past.cut_ns) for event in scenario.events]
-        later = [event for event in events if event.at_ns > past.cut_ns]
+        later = [event for event in events if event.at_ns > past.cut_ns or event.origin == _ASKED]
         horizon_ns = self.world.scenario.end_ns
         found = past.run(
             lambda cluster: seen.append(_nodes_and_pods(cluster)),
@@ -142,6 +148,48 @@ def begun(world: World, rng: random.Random) -> BegunWorld | None:
         if found:
             return found
     return None
+
+
+def with_asked(met: BegunWorld, rng: random.Random) -> BegunWorld:
+    """The same, and in the instant of the look somebody does what is asked about; as it is where that cannot be."""
+    world, snapshot = met.world, met.world.snapshot
+    names = [node.name for node in snapshot.nodes]
+    if not names:
+        return met
+    asked = [replace(_asked(rng, snapshot, names), origin=_ASKED) for _ in range(rng.randint(1, 2))]
+    before = [event for event in world.scenario.events if event.at_ns == 0]
+    events = (*before, *asked, *world.scenario.events[len(before) :])
+    trial = History(snapshot)
+    for node in snapshot.nodes:
+        if not is_up_at_start(node, snapshot.leases.get(node.name), world.scenario.start_ns):
+            trial.kubelets[node.name] = StopKubelet(at_ns=-1, nodes=(node.name,), origin="test")
+    try:
+        wrong = [each for event in events for each in event.contradictions(trial)]
+    except KeyError:  # it names what is gone
+        return met
+    if wrong:
+        return met
+    scenario = replace(world.scenario, events=events)
+    return BegunWorld(World(snapshot, scenario, world.configuration), met.past)
+
+
+def _asked(rng: random.Random, snapshot: ClusterSnapshot, names: Sequence[str]) -> ScenarioEvent:
+    chosen = rng.sample(names, rng.randint(1, min(len(names), 3)))
+    action = rng.choice(
+        ("taint", "taint", "kubelet-stop", "kubelet-start", "untaint", "node-delete")
+    )
+    if action in {"taint", "untaint"}:
+        taints = (
+            "A=x:NoExecute",
+            "B:NoExecute",
+            f"{UNREACHABLE}:NoExecute",
+            f"{NOT_READY}:NoExecute",
+        )
+        taint = rng.choice(taints[2:] if action == "untaint" else taints)
+        return make_event(0, action, chosen, taint=taint)
+    if action == "node-delete" and snapshot.pods and rng.random() < 0.5:
+        return make_event(0, "pod-delete", pods=(rng.choice(snapshot.pods).key,))
+    return make_event(0, action, chosen)
 
 
 def _past(world: World, cut_ns: int, rng: random.Random) -> _Past | None:

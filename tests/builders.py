@@ -232,6 +232,8 @@ def make_event(
     """
     names = (nodes,) if isinstance(nodes, str) else tuple(nodes)
     key, _, effect = taint.partition(":")
+    if status:
+        attributes["status"] = status
     return event_of(
         ns(at),
         action,
@@ -239,7 +241,6 @@ def make_event(
         taint=make_taint(taint),
         removal=TaintRemoval(key.partition("=")[0], effect),
         last_heartbeat_ns=None if last_heartbeat is None else ns(last_heartbeat),
-        status=status,
         manifest=Manifest(node or pod or Node("")),
         pods=(pods,) if isinstance(pods, str) else tuple(pods),
         tolerations=tuple(tolerations),

@@ -71,6 +71,21 @@ def contradictions(horizon_ns: int, prediction: Prediction, reality: Told) -> It
                 yield f"{key} certain within {spans}, deleted at {deletes.get(key, [])}"
 
 
+def told_before_start(prediction: Prediction) -> Iterator[str]:
+    """Windows that begin before the scenario does: what has happened by then is in its input."""
+    for eviction in prediction.evictions:
+        if spans_of(eviction)[0][0] < 0:
+            yield f"{eviction.key} within {spans_of(eviction)}"
+    for node in prediction.nodes:
+        for change in node.changes:
+            if change.earliest_seconds < 0:
+                yield f"{node.node} {change}"
+    for zone in prediction.zones:
+        for state in zone.states:
+            if state.earliest_seconds < 0:
+                yield f"zone {zone.zone} {state}"
+
+
 def spans_of(eviction: Eviction) -> list[Span]:
     """The windows of one eviction."""
     return [(window.earliest_seconds, window.latest_seconds) for window in eviction.windows]

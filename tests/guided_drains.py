@@ -71,10 +71,17 @@ class _GuidedTiming(DrainTiming, frozen=True, kw_only=True):
     """All that is drawn is asked of the choices."""
 
     choices: DrainChoices
+    # Whether pods use all of their time, or nothing of it.
+    at_ends: bool = False
 
     def draw(self, *about: object) -> float:
         """The choice by that name."""
         return self.choices.share(*about)
+
+    def exit_fraction(self, pod: int) -> float:
+        """How much of its grace period a pod uses."""
+        fraction = super().exit_fraction(pod)
+        return float(fraction > 0.5) if self.at_ends else fraction
 
 
 class DrainGuide:
@@ -111,16 +118,21 @@ class DrainGuide:
 
 def _timing(choices: DrainChoices, times: ReadyTimes) -> Timing:
     share = choices.share("exits")
-    joins = 0.5 if choices.share("joining") < 0.3 else 0.0
+    joining = choices.share("joining")
+    joins = 0.95 if joining < 0.2 else 0.5 if joining < 0.4 else 0.0
+    at_ends = choices.share("exits at ends") < 0.4
+    if at_ends:
+        share = 1.0
     drain = _GuidedTiming(
         choices=choices,
         latency=None,
-        exit_low=0.0 if choices.share("exits apart") < 0.5 else share,
+        exit_low=0.0 if at_ends or choices.share("exits apart") < 0.5 else share,
         exit_high=share,
         ready_low_ns=times.earliest_ns,
         ready_high_ns=times.latest_ns,
         ready_by_owner=times.ranges_ns,
         joins_drained_nodes=joins,
+        at_ends=at_ends,
     )
     looks_ns = int(choices.share("garbage collection") * GC_CHECK_PERIOD_NS)
     return Timing(drain=drain, pod_gc_phase_ns=looks_ns)

@@ -73,21 +73,28 @@ def with_last_heartbeats(
             continue
         periods[name] = lease.lease_duration_seconds * SECOND_NS // 4
         newest[name] = lease.renew_time_ns - scenario.start_ns
-        if -newest[name] > 2 * periods[name]:
+        if snapshot.taken_at_ns - lease.renew_time_ns > 2 * periods[name]:
             stopped.add(name)
+    # Who never posted anything and has no Lease, until its kubelet starts.
+    never_up = {node.name for node in snapshot.nodes if node.ready_status is None} - newest.keys()
     events: list[ScenarioEvent] = []
     for event in scenario.events:
         if event.node is not None and event.node.ready_status is not None:
+            never_up.discard(event.node.name)
             newest[event.node.name] = event.at_ns  # its kubelet has posted
             stopped.discard(event.node.name)
         if event.kubelets_up:
             newest.update(dict.fromkeys(event.nodes, event.at_ns))
             stopped -= set(event.nodes)
+            never_up -= set(event.nodes)
         if not isinstance(event, StopKubelet) or event.last_heartbeat_ns is not None:
             events.append(event)
             continue
         for name in event.nodes:
             period_ns = periods.get(name, _DEFAULT_PERIOD_NS)
+            if name in never_up:
+                events.append(replace(event, nodes=(name,)))
+                continue
             if name not in newest:  # somewhere in the last period
                 newest[name] = event.at_ns - rng.randrange(period_ns)
             last_ns = newest[name]

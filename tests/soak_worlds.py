@@ -8,11 +8,13 @@ known to the second, nodes that are created again, zones that vanish, and drains
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from typing import NamedTuple
 
-from begun_worlds import BegunWorld, begun
+from asked_drains import draw_asked_drains
+from asked_worlds import asked
+from begun_worlds import BegunWorld, begun, with_asked
 from drain_worlds import NODES, READY, DrainedWorld, drain, draw_drained_world
 from drawn_clusters import RELEASES, TIMEOUT_RELEASES, Cluster, Odd, WorldClass
 from drawn_drains import draw_bounded_world, draw_mixed_world, draw_strange_drains
@@ -108,9 +110,14 @@ STRANGE = "strange"
 STRANGE_DRAINS = "strange-drains"
 _STRANGE_SINCE = 10_000_000_000
 _MADE_STRANGE = ("silence", "silence", "flapping", "warm", "restarts", "timeouts", "everything")
+# Worlds of all these as people ask for them (``asked_worlds``); likewise of seeds from then on.
+ASKED = "asked"
+ASKED_DRAINS = "asked-drains"
+_ASKED_SINCE = 20_000_000_000
+_ASKED_OF = (*_MADE_STRANGE, "by-hand", "objects", "unknown-starts", GONE_AND_BACK, JUST_BACK)
 KINDS = (
     *(*_KINDS_AT_FIRST, JUST_BACK, GONE_AND_BACK, BEGUN, ODD_OBJECTS, OUTAGES, MIXED_DRAINS),
-    *(STRANGE, STRANGE_DRAINS),
+    *(STRANGE, STRANGE_DRAINS, ASKED, ASKED_DRAINS),
 )
 # Seeds from here on may have these as well.
 _MORE_FLAGS_SINCE = 252_000_000
@@ -139,6 +146,10 @@ class SoakWorld(NamedTuple):
 
 def kind_of(seed: int) -> str:
     """The class of the world of a seed."""
+    if seed >= _ASKED_SINCE and random.Random(f"asked {seed}").random() < 1 / 3:
+        return ASKED
+    if seed >= _ASKED_SINCE and random.Random(f"asked drains {seed}").random() < 1 / 8:
+        return ASKED_DRAINS
     if seed >= _STRANGE_SINCE and random.Random(f"strange {seed}").random() < 1 / 6:
         return STRANGE
     if seed >= _STRANGE_SINCE and random.Random(f"strange drains {seed}").random() < 1 / 12:
@@ -208,13 +219,16 @@ def draw_soak_world(seed: int) -> SoakWorld:
         return SoakWorld(kind, _of_any_release(seed, draw_mixed_world(rng), others=False))
     if kind == STRANGE_DRAINS:
         return SoakWorld(kind, _of_any_release(seed, draw_strange_drains(rng), others=False))
+    if kind == ASKED_DRAINS:
+        return SoakWorld(kind, _of_any_release(seed, draw_asked_drains(rng), others=False))
     if kind == "bounded-drains":
         world = draw_bounded_world(rng.randrange(2**32), rng)
         return SoakWorld(kind, _of_any_release(seed, world))
     more, odd = _more_flags(seed), _odd_of(seed, kind)
     if kind == BEGUN:
         drawn = (begun(_draw(rng, CLASSES[kind], more, odd, alone=False), rng) for _ in count())
-        return SoakWorld(kind, next(filter(None, drawn)))
+        met = next(filter(None, drawn))
+        return SoakWorld(kind, with_asked(met, rng) if seed >= _ASKED_SINCE else met)
     if kind == OUTAGES:
         # Where a grace period ends before kubelets are heard again each of them is a window of its own, which takes long.
         brief = rng.random() < 0.05
@@ -224,6 +238,10 @@ def draw_soak_world(seed: int) -> SoakWorld:
     if kind == STRANGE:
         plain = CLASSES[rng.choice(_MADE_STRANGE)]
         return SoakWorld(kind, strange(_draw(rng, plain, more, odd, alone=False), rng))
+    if kind == ASKED:
+        plain = CLASSES[rng.choice(_ASKED_OF)]
+        drawn_world = _draw(rng, plain, more, odd, alone=False, paces=(*_PACES, *_USUAL_PACES))
+        return SoakWorld(kind, asked(drawn_world, rng))
     return SoakWorld(kind, _draw(rng, CLASSES[kind], more, odd, alone=kind == "lone-node"))
 
 
@@ -247,6 +265,11 @@ class _Pace(NamedTuple):
     horizons: tuple[int, ...]
     seconds: tuple[int, ...]
     flags: tuple[tuple[str, str], ...] = ()
+
+
+def _clock(*, period: str, grace: str, startup: str) -> tuple[tuple[str, str], ...]:
+    names = ("node-monitor-period", "node-monitor-grace-period", "node-startup-grace-period")
+    return (*zip(names, (period, grace, startup), strict=True), ("pod-eviction-timeout", "30s"))
 
 
 _PACES = (
@@ -277,10 +300,26 @@ _PACES = (
 )
 
 
+# What is recommended where failures shall be noticed soon: kubelets renew as ever, and each renewal matters.
+_USUAL_PACES = (
+    _Pace(40, (120, 300), (0, 5, 30), _clock(period="2s", grace="20s", startup="30s")),
+    _Pace(40, (120, 200), (0, 10, 30), _clock(period="2s", grace="16s", startup="20s")),
+    _Pace(40, (120, 200), (0, 10, 30), _clock(period="3s", grace="13s", startup="20s")),
+    _Pace(20, (100, 200), (0, 3, 20), _clock(period="4s", grace="20s", startup="60s")),
+    _Pace(40, (200, 500), (0, 30, 300), _clock(period="5s", grace="60s", startup="60s")),
+)
+
+
 def _draw(
-    rng: random.Random, kind: WorldClass, more_flags: Mapping[str, str], odd: Odd, *, alone: bool
+    rng: random.Random,
+    kind: WorldClass,
+    more_flags: Mapping[str, str],
+    odd: Odd,
+    *,
+    alone: bool,
+    paces: Sequence[_Pace] = (_PACES[0], _PACES[1], _PACES[1], _PACES[2]),
 ) -> World:
-    pace = rng.choice((_PACES[0], _PACES[1], _PACES[1], _PACES[2]))
+    pace = rng.choice(paces)
     zones = rng.choice((("",), ("a",), ("a", "b"), ("a", "b"), ("a", "b", "c")))
     names = [f"n{index}" for index in range(rng.choice((1, 2, 3, 4, 5, 6, 8)) + alone * 2)]
     release = rng.choice(kind.releases)

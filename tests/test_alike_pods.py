@@ -22,6 +22,7 @@ from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.finalizers import JOB_TRACKING
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.prediction.alike_pods import AlikePods, Lot
+from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings
 
@@ -40,10 +41,20 @@ def tripled(snapshot: ClusterSnapshot) -> ClusterSnapshot:
 
 def check_that_all_are_told_of(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     known = tripled(world.snapshot), world.scenario, world.configuration
-    found = encoded(predict(*known))
+    found = encoded(without_samples(predict(*known)))
     with monkeypatch.context() as each_alone:
         each_alone.setattr(AlikePods, "_find", lambda pods, _: pods._each_alone())
-        assert found == encoded(predict(*known))
+        assert found == encoded(without_samples(predict(*known)))
+
+
+def without_samples(prediction: Prediction) -> Prediction:
+    """How many histories are tried depends on what each costs, and timers that are cancelled have no bounds where not all were."""
+    sampled = {
+        *prediction.inputs.coverage.outer_bound_nodes,
+        *prediction.inputs.coverage.explored_nodes,
+    }
+    cancelled = tuple(each for each in prediction.cancelled if each.node not in sampled)
+    return replace(prediction, cancelled=cancelled)
 
 
 @pytest.mark.parametrize("seed", [3, 5])

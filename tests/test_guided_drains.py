@@ -10,7 +10,7 @@ from drawn_drains import contradictions
 from guided_drains import DrainChoices, DrainGuide
 
 from kubectl_evictplan.cluster.readiness import ReadyTimes
-from kubectl_evictplan.cluster.timeline import EVICTION_API
+from kubectl_evictplan.cluster.timeline import EVICTION_API, PodDeleted, PodGone
 from kubectl_evictplan.prediction.predict import predict
 
 WORLD = DrainedWorld(
@@ -40,3 +40,16 @@ def test_more_than_half_of_the_realities_lead_to_the_ends_of_what_can_be() -> No
     low, high = min(instants), max(instants)
     assert high - low > 0.6
     assert sum(min(at - low, high - at) < 0.01 for at in instants) > len(instants) / 2
+
+
+def test_in_some_realities_pods_that_exit_slowly_stand_beside_pods_that_exit_at_once() -> None:
+    pods = drained_cluster(App("web", ["a1"] * 4, grace=30))
+    world = DrainedWorld(pods, drains(drain("a1", at=1)))
+    guide = DrainGuide("any", {})
+    ends = []
+    for number in range(20):
+        run = guide.reality(world, number, ReadyTimes(*READY))
+        deleted = {one.pod: one.at_ns for one in run.entries if isinstance(one, PodDeleted)}
+        gone = [one for one in run.entries if isinstance(one, PodGone) and one.pod in deleted]
+        ends.append({round((one.at_ns - deleted[one.pod]) / 1e9) for one in gone})
+    assert any(one and one <= {0, 1, 30, 31} and {0, 1} & one and {30, 31} & one for one in ends)

@@ -18,6 +18,7 @@ from timeline_runs import simulated_facts
 from warning_runs import message, objects
 
 from builders import (
+    NOT_READY,
     UNREACHABLE,
     default_tolerations,
     make_event,
@@ -180,10 +181,42 @@ def test_kubelets_are_silent_where_the_grace_period_is_short() -> None:
         ("kubelet-start", 600, 621),
         ("controller-start", 615, 956.4),
     ]
-    # Not those that were silent or not ready before.
+    # Not those that were silent before.
     assert events[1].nodes == events[2].nodes == ("a1", "a2", "m")
     alone = outage_events(Outage.CONTROLLER_MANAGER, MINUTES_10, small(), ns(20), "test")
     assert [event.action for event in alone] == ["controller-stop", "controller-start"]
+
+
+def with_a_node_that_posts_not_ready() -> ClusterSnapshot:
+    """Beside the others of ``small``."""
+    snapshot = small()
+    taint = make_taint(f"{NOT_READY}:NoExecute", added=-100)
+    sick = make_node("b1", ready="False", taints=[taint])
+    pod = make_pod("web-b", "b1", tolerations=[tolerates(NOT_READY)])
+    return replace(snapshot, nodes=(*snapshot.nodes, sick), pods=(*snapshot.pods, pod))
+
+
+def test_who_says_that_it_is_not_ready_says_so_again_when_it_is_heard() -> None:
+    snapshot = with_a_node_that_posts_not_ready()
+    events = outage_events(Outage.API_SERVER, MINUTES_10, snapshot, ns(20), "test")
+    silent, back, not_ready = (event for event in events if event.kubelets_up is not None)
+    assert "b1" in silent.nodes
+    assert back.nodes == ("a1", "a2", "m") and not_ready.nodes == ("b1",)
+    assert back.detail == "within 21s" and not_ready.detail == "within 21s posting Ready=False"
+
+
+def test_a_node_that_is_not_ready_and_not_heard_in_time_may_become_unknown() -> None:
+    snapshot = with_a_node_that_posts_not_ready()
+    flags = {"node-monitor-grace-period": "15s"}
+    configuration = resolve_configuration(
+        ControllerSettings("1.31.0", flags=flags), snapshot.control_plane
+    )
+    events = outage_events(Outage.API_SERVER, MINUTES_10, snapshot, ns(15), "test")
+    prediction = check_world(
+        World(snapshot, make_scenario(events, horizon=1200), configuration), 1, 8
+    )
+    # It tolerates that its node is not ready, and not that it is unreachable.
+    assert "web-b" in {eviction.pod for eviction in prediction.evictions}
 
 
 def test_an_outage_without_an_end_only_begins() -> None:

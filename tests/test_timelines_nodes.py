@@ -32,6 +32,7 @@ from builders import (
     make_event,
     make_lease,
     make_node,
+    make_pod,
     make_scenario,
     make_snapshot,
     ns,
@@ -116,6 +117,17 @@ def test_a_node_created_again_without_ready_is_unknown_at_once_by_its_old_probe(
     events = [silence("b"), *create_again(101, 121)]
     outcome = run(release, cluster("a", "b", "c"), events, flags=grace)
     assert outcome.unknown() == [(45, "b"), (125, "b")]
+
+
+@pytest.mark.parametrize("ready", ["True", "Unknown", None])
+def test_a_kubelet_that_outlived_its_node_ends_what_terminates_once_the_node_is_there_again(
+    run: Runner, ready: str | None
+) -> None:
+    # Whatever the new Node shows of it: it ends there what is deleted later as well.
+    snapshot = make_snapshot(["a", "b"], [make_pod("p", "a", grace_seconds=5)])
+    gone, back = create_again(1, 3, make_node("a", ready=ready, created=None))
+    events = [gone, make_event(2, "pod-delete", pods=["default/p"]), back]
+    assert run("1.29.6", snapshot, events).gone() == [(8, "default/p")]
 
 
 # --- --node-eviction-rate=0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -24,9 +25,11 @@ from builders import (
     tolerates,
 )
 from kubectl_evictplan.cluster.timeline import TAINT_EVICTION, PodDeleted, Timeline
+from kubectl_evictplan.kube.objects import Warning
 from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.prediction.records import RowsByCode, where_code
 from kubectl_evictplan.prediction.warnings.registry import CODES
-from kubectl_evictplan.prediction.warnings.registry import warnings_of as of_codes
+from kubectl_evictplan.report import render
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -57,10 +60,37 @@ def test_warnings_of_some_codes_are_found_without_the_others() -> None:
 
     later = predict(*asked).warnings
     for code in {one.code for one in every}:
-        assert [*of_codes(later, {code})] == [one for one in every if one.code == code]
-        assert [*of_codes(every, {code})] == [one for one in every if one.code == code]
+        assert [*where_code(later, code.__eq__)] == [one for one in every if one.code == code]
+        assert [*where_code(every, code.__eq__)] == [one for one in every if one.code == code]
     assert "rows" not in vars(later)
     assert later == every
+
+
+def test_the_author_of_a_code_is_asked_once_and_only_if_somebody_wants_to_know() -> None:
+    asked: list[str] = []
+
+    def author(code: str) -> list[Warning]:
+        asked.append(code)
+        return [Warning(code, "so it is")]
+
+    others = [Warning("given", "known before")]
+    warnings = RowsByCode({code: partial(author, code) for code in ("a", "b", "c")}, others)
+    assert [one.code for one in where_code(warnings, {"b", "given"}.__contains__)] == ["b", "given"]
+    assert asked == ["b"]
+    assert [one.code for one in warnings] == ["a", "b", "c", "given"]
+    assert asked == ["b", "a", "c"]
+
+
+def test_a_short_answer_does_not_look_for_the_pods_of_warnings_that_it_does_not_tell() -> None:
+    pods = [make_pod("web", "n1", tolerations=default_tolerations(30))]
+    silent = make_scenario([make_event(0, "kubelet-stop", "n1")])
+    prediction = predict(make_snapshot(["n1", "n2"], pods), silent, configured())
+    short = "".join(render(prediction, "table"))
+    assert "its kubelet is silent" in short
+    assert "rows" not in vars(prediction.warnings)
+    stuck = [one for one in prediction.warnings if one.code == "unreachable-stuck-terminating"]
+    assert [one.objects for one in stuck] == [("default/web",)]
+    assert "".join(render(prediction, "table")) == short
 
 
 def test_nodes_that_are_not_affected_are_not_named() -> None:

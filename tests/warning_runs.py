@@ -25,7 +25,7 @@ from kubectl_evictplan.kube.objects import (
 from kubectl_evictplan.prediction.alike_pods import AlikePods
 from kubectl_evictplan.prediction.pod_ends import PodEnds
 from kubectl_evictplan.prediction.warnings.context import WarningContext
-from kubectl_evictplan.prediction.warnings.registry import find_warnings
+from kubectl_evictplan.prediction.warnings.registry import warnings_later
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.simulate import simulate
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
@@ -105,7 +105,7 @@ def warnings_of(
     # The timelines here have every pod.
     each_alone = AlikePods(snapshot, None)
     return list(
-        find_warnings(
+        warnings_later(
             WarningContext(
                 snapshot,
                 scenario,

@@ -326,11 +326,12 @@ class Kubelets:
         if old is None and new is not None:
             if is_up_when_created(new):
                 self._renew_now(new.name)
-                if self._ends_pods(new.name):
-                    self._finish_terminating(new.name, self._state.node_causes[new.name])
             elif new.name not in self._up:
                 self._note_silence(new.name, self._state.node_causes[new.name])
                 self._await_last_heartbeat(new.name)
+            # A kubelet that outlived its Node posts nothing for a new one that does not show it, and goes on with its pods.
+            if self._ends_pods(new.name):
+                self._finish_terminating(new.name, self._state.node_causes[new.name])
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         if new is not None and new.deletion_timestamp_ns is not None:

@@ -106,6 +106,13 @@ class ClusterState:
         self._pod_watchers = [w for w in self._pod_watchers if w not in gone]
         self._readiness_watchers = [w for w in self._readiness_watchers if w not in gone]
 
+    def let_go(self) -> None:
+        """The run is over: nobody is told of anything any more, so that what watched it is freed at once."""
+        for watchers in (self._node_watchers, self._pod_watchers, self._readiness_watchers):
+            watchers.clear()
+        self._watchers_of_pod.clear()
+        self.events.let_go()
+
     def _notify(self, watchers: list, old: object, new: object) -> None:  # type: ignore[type-arg]
         if self._delivering:
             self._pending.append((watchers, old, new))

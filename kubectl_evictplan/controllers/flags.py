@@ -16,6 +16,13 @@ from kubectl_evictplan.controllers.presets import preset
 from kubectl_evictplan.controllers.releases import ReleaseProfile, known_minors, release_profile
 from kubectl_evictplan.errors import Correction, InputError, Problem
 from kubectl_evictplan.kube.durations import SECOND_NS, format_duration, parse_duration_ns
+from kubectl_evictplan.kube.feature_gates import (
+    ALL_ALPHA,
+    ALL_BETA,
+    is_on,
+    listed_gates,
+    parse_boolean,
+)
 from kubectl_evictplan.kube.objects import ControlPlaneFlags, ObjectReference, Pod, Warning
 from kubectl_evictplan.scenarios.names import did_you_mean, similar
 from kubectl_evictplan.scenarios.scenario import (
@@ -131,13 +138,6 @@ def _threshold(text: str) -> float:
     return value
 
 
-def _boolean(text: str) -> bool:
-    lowered = {"1": True, "t": True, "true": True, "0": False, "f": False, "false": False}
-    if text.lower() not in lowered:
-        raise ValueError("must be true or false")
-    return lowered[text.lower()]
-
-
 # Flag -> (parser, default, what is expected). node-monitor-grace-period: see ReleaseProfile.
 _FLAGS: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "node-monitor-period": (_positive_duration, "5s", "a Go duration of at least 1ms"),
@@ -148,7 +148,7 @@ _FLAGS: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "large-cluster-size-threshold": (_integer, "50", "an integer"),
     "unhealthy-zone-threshold": (_threshold, "0.55", "a fraction from 0 to 1"),
     "pod-eviction-timeout": (_duration, "5m0s", "a Go duration such as 5m"),
-    "enable-taint-manager": (_boolean, "true", "true or false"),
+    "enable-taint-manager": (parse_boolean, "true", "true or false"),
     "terminated-pod-gc-threshold": (_integer, "12500", "an integer (0 or less disables)"),
     "kube-api-qps": (_float, "20", "requests per second"),
     "kube-api-burst": (_integer, "30", "an integer"),
@@ -172,8 +172,6 @@ _OTHER_FLAGS = {
         "one that decides no eviction: leave it out",
     ),
 }
-# They set every gate of their stage that is not set by its own name.
-ALL_ALPHA, ALL_BETA = "AllAlpha", "AllBeta"
 _NONTAINT_FLAGS = ("enable-taint-manager", "pod-eviction-timeout")
 
 
@@ -357,10 +355,9 @@ def _feature_gates(
     settings: ControllerSettings, text: str, problems: list[Problem]
 ) -> dict[str, bool]:
     gates = {}
-    for part in filter(None, text.split(",")):
-        name, _, value = part.partition("=")
+    for name, value in listed_gates(text):
         try:
-            gates[name.strip()] = _boolean(value.strip())
+            gates[name] = parse_boolean(value)
         except ValueError as error:
             wrong = Problem(
                 f"{name}: {error}",
@@ -389,11 +386,11 @@ def _resolve_switches(
     controllers = values["controllers"]
     taint_mode = bool(values["enable-taint-manager"]) or not profile.nontaint_mode
     if profile.taint_based_evictions_gate:
-        taint_mode = taint_mode and _is_on("TaintBasedEvictions", gates, ALL_BETA, default=True)
+        taint_mode = taint_mode and is_on("TaintBasedEvictions", gates, ALL_BETA, default=True)
     lifecycle = _enabled(controllers, "node-lifecycle-controller", "nodelifecycle")
     separate = profile.separate_controller and (
         profile.separate_controller_locked
-        or _is_on("SeparateTaintEvictionController", gates, ALL_BETA, default=True)
+        or is_on("SeparateTaintEvictionController", gates, ALL_BETA, default=True)
     )
     if separate:
         eviction = _enabled(controllers, "taint-eviction-controller", "taint-eviction")
@@ -403,8 +400,8 @@ def _resolve_switches(
     by_label, by_name = profile.exclusion_by_label, profile.exclusion_by_name
     if by_name:
         every = ALL_BETA if by_label else ALL_ALPHA
-        by_label = _is_on("NodeDisruptionExclusion", gates, every, default=by_label)
-        by_name = _is_on("LegacyNodeRoleBehavior", gates, every, default=True)
+        by_label = is_on("NodeDisruptionExclusion", gates, every, default=by_label)
+        by_name = is_on("LegacyNodeRoleBehavior", gates, every, default=True)
     return {
         "taint_mode": taint_mode,
         "taint_eviction_enabled": eviction,
@@ -412,7 +409,7 @@ def _resolve_switches(
         "pod_gc_enabled": _enabled(controllers, "pod-garbage-collector-controller", "podgc"),
         "job_enabled": _enabled(controllers, "job-controller", "job"),
         "comparison_operators": profile.comparison_operators_gate
-        and _is_on("TaintTolerationComparisonOperators", gates, ALL_ALPHA, default=False),
+        and is_on("TaintTolerationComparisonOperators", gates, ALL_ALPHA, default=False),
         "out_of_service": _at_stage(profile.out_of_service, "NodeOutOfServiceVolumeDetach", gates),
         "disruption_condition": _at_stage(
             profile.disruption_condition, "PodDisruptionConditions", gates
@@ -430,12 +427,7 @@ def _at_stage(stage: str, name: str, gates: dict[str, bool]) -> bool:
     if stage in ("none", "ga"):
         return stage == "ga"
     is_beta = stage == "beta"
-    return _is_on(name, gates, ALL_BETA if is_beta else ALL_ALPHA, default=is_beta)
-
-
-def _is_on(name: str, gates: dict[str, bool], every: str, *, default: bool) -> bool:
-    """Whether a gate is on, which is set by its name, or with ``every`` one of its stage."""
-    return gates.get(name, gates.get(every, default))
+    return is_on(name, gates, ALL_BETA if is_beta else ALL_ALPHA, default=is_beta)
 
 
 def _assemble(

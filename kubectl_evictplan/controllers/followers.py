@@ -146,7 +146,7 @@ class Followers:
     def _blocks_of(
         self, pods: Sequence[Pod], taints: tuple[Taint, ...], keys: tuple[str, ...]
     ) -> list[tuple[int, _Block]]:
-        """What is told of a node's pods together, with its delay; nodes with like pods share it."""
+        """What is told of a node's pods together, with its delay; nodes with like pods share it, but for when their taints were put on."""
         known, courses = self._courses.setdefault(keys, {}), []
         for pod in pods:
             # Loaders share equal lists of tolerations: an identity saves hashing them again.
@@ -178,6 +178,8 @@ class Followers:
         rule = "doNoExecuteTaintingPass"
         state.patch_node_taints(node.name, taints, by=NODE_LIFECYCLE, because=(), rule=rule)
         events.run_until(_FOR_EVER_NS)
+        state.let_go()
+        eviction.let_go()
         return tuple(_steps(timeline, [taint.key for taint in taints]))
 
     def _tell(

@@ -223,6 +223,11 @@ class TaintEviction:
         self._queue.stop()
         if self._node_items_call is not None:
             self._node_items_call.cancel()
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Nothing of the process is asked for any more: hold nothing that holds it."""
+        del self._queue
 
     def adopt_timer(self, pod: Pod, started_ns: int, due_ns: int) -> None:
         """A pod on a node that was tainted before the start, with its running timer's instants."""

@@ -87,6 +87,12 @@ class EventQueue(msgspec.Struct, eq=False):
                 callback()
         return False
 
+    def let_go(self) -> None:
+        """Cancel what is left over: nothing more is run."""
+        for *_, call in self._heap:
+            call.cancel()
+        self._heap.clear()
+
 
 # Where a loop runs that does not take as long every time: a run, and how far apart the runs from it on are; each run
 # at which that changes is named.
@@ -131,10 +137,13 @@ class LoopGrid(msgspec.Struct):
 
     def between(self, low_ns: int, high_ns: int) -> Iterator[int]:
         """Runs from ``low_ns`` to ``high_ns``, both included."""
-        run_ns = self.at_or_after(low_ns)
-        while run_ns <= high_ns:
-            yield run_ns
-            run_ns = self.after(run_ns)
+        run_ns, until_ns = self.at_or_after(low_ns), high_ns + 1
+        place = bisect_right(self.later, run_ns, key=itemgetter(0))
+        while run_ns < until_ns:
+            step_ns = self.later[place - 1][1] if place else self.step_ns
+            changes_ns = self.later[place][0] if place < len(self.later) else until_ns
+            yield from range(run_ns, min(changes_ns, until_ns), step_ns)
+            run_ns, place = changes_ns, place + 1
 
     def before(self, at_ns: int) -> int | None:
         """Last run strictly before ``at_ns``; None when the loop had not started."""

@@ -104,12 +104,14 @@ class TimedPush(msgspec.Struct, frozen=True):
 class Placements(msgspec.Struct, frozen=True):
     """``fits`` as they are told, found out when they are read; ``of_pod``: by key, of whoever does not find a node at once in every run.
 
-    ``pushes``: where whoever finds none may push out others.
+    ``pushes``: where whoever finds none may push out others. ``sure``: whoever looks for a node finds one at once, whatever the
+    scheduler prefers, on nodes that do not change; so each of ``fits`` says that it fits.
     """
 
     fits: Sequence[Fit] = ()
     of_pod: Mapping[str, Placement] = {}
     pushes: tuple[TimedPush, ...] = ()
+    sure: bool = False
 
     def of(self, key: str) -> Placement:
         """When the successor of that pod finds a node."""
@@ -151,7 +153,13 @@ def placements_of(change: Change, replaced: Sequence[Pod], since_ns: Sequence[in
     groups = _Groups(phases, change, gone_ns)
     for group in bounded:
         waiting.update(groups.of(group))
-    return Placements(RowsLater(make_fits), waiting, tuple(_pushes(bounded, change)))
+    sure = not waiting and all(map(_is_told_by_chances, bounded))
+    return Placements(RowsLater(make_fits), waiting, tuple(_pushes(bounded, change)), sure)
+
+
+def _is_told_by_chances(group: Bounded) -> bool:
+    """Whether nothing is unknown of it, and all nodes that may take some of it are the same all the time."""
+    return not (group.unknown or any(chance.changing for chance in group.chances))
 
 
 def _pushes(found: Iterable[Bounded], change: Change) -> Iterable[TimedPush]:

@@ -36,10 +36,13 @@ def replacement_fits(world: World) -> Sequence[ReplacementFit]:
     Notable are all but those that surely find one.
     """
     placements = world.placements
-    return NotableRows(
-        lambda: _rows(world, placements.fits),
-        lambda: _rows(world, [fit for fit in placements.fits if not _finds_a_node(fit)]),
-    )
+
+    def find() -> tuple[ReplacementFit, ...]:
+        if placements.sure:
+            return ()
+        return _rows(world, [fit for fit in placements.fits if not _finds_a_node(fit)])
+
+    return NotableRows(lambda: _rows(world, placements.fits), find)
 
 
 def _finds_a_node(fit: Fit) -> bool:

@@ -85,7 +85,7 @@ from kubectl_evictplan.kube.owners import (
     made_anew,
 )
 from kubectl_evictplan.prediction.document import Prediction
-from kubectl_evictplan.prediction.warnings.registry import warnings_of
+from kubectl_evictplan.prediction.records import where_code
 from kubectl_evictplan.scenarios.scenario import Scenario
 
 # Nobody makes pods of these anew, or only where they were.
@@ -133,7 +133,7 @@ class World:
         self.deletions = deletions(*known, job_controller=tracked, elsewhere=others)
         self.returning = {
             name
-            for warning in warnings_of(prediction.warnings, RETURNING)
+            for warning in where_code(prediction.warnings, RETURNING.__contains__)
             for name in warning.objects
         }
         moving = moving_pods(touched, self.lives, self._owners, self.deletions)

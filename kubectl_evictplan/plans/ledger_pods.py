@@ -43,6 +43,7 @@ from kubectl_evictplan.plans.ledger_document import (
 )
 from kubectl_evictplan.plans.sightings import PodHistories, PodHistory, Sightings
 from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE, Eviction, PodRow
+from kubectl_evictplan.scenarios.actions.pods import DeletePods
 
 # Windows are those of controllers: what a request takes, and by how much the clocks of a cluster differ,
 # is in none of them. What lies closer to its window than this is not outside.
@@ -252,10 +253,23 @@ class _Judge:
             return self._unexpected(deletion, "operation-not-done")
         if deletion is not None:
             judged = judged_deletion(deletion, windows)
-            if zero.outcome != DONE and judged.verdict == OUTSIDE:
+            if judged.verdict != OUTSIDE:
+                return judged
+            if zero.outcome != DONE:
                 return Judged(UNKNOWN, _not_known(zero))
+            if not predicted.certain and self._is_asked_for(predicted.row, deletion):
+                return Judged(DID_NOT_HAPPEN)
             return judged
         return self._stays(predicted, windows, zero, history)
+
+    def _is_asked_for(self, row: PodRow, deletion: Deletion) -> bool:
+        """Whether the change itself deleted the pod then: who may evict it besides leaves no mark of its own."""
+        asked = (
+            self._start.at.later(round(event.at_seconds * SECOND_NS))
+            for event in self._expectation.prediction.inputs.events
+            if event.action == DeletePods.action and f"{row.namespace}/{row.pod}" in event.pods
+        )
+        return any(deletion.sure.meets(tolerant(at)) for at in asked)
 
     def _stays(
         self,

@@ -63,7 +63,7 @@ from kubectl_evictplan.prediction.pod_ends import EvictedKind, PodEnds
 from kubectl_evictplan.prediction.prepared import PreparedCluster
 from kubectl_evictplan.prediction.records import RowsLater
 from kubectl_evictplan.prediction.warnings.context import WarningContext
-from kubectl_evictplan.prediction.warnings.registry import WarningsLater
+from kubectl_evictplan.prediction.warnings.registry import warnings_later
 from kubectl_evictplan.scenarios.scenario import (
     HORIZON_DEFAULT_MAX_NS,
     OutagePart,
@@ -213,7 +213,7 @@ def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -
         drains=drained,
         workloads=RowsLater(partial(_workloads, whole, evictions, scenario)),
         joint=_joint(exploration, drains, scenario, refusable, gone_from, alike, configuration),
-        warnings=WarningsLater(context, (*configuration.warnings, *snapshot.warnings)),
+        warnings=warnings_later(context, (*configuration.warnings, *snapshot.warnings)),
     )
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, overload
 
 import msgspec
 
@@ -178,6 +178,41 @@ class NotableRows(RowsLater[T], Generic[T]):
     def notable(self) -> tuple[T, ...]:
         """What is found."""
         return tuple(self._find())
+
+
+class _Coded(Protocol):
+    @property
+    def code(self) -> str: ...
+
+
+CodedT = TypeVar("CodedT", bound=_Coded)
+
+
+class RowsByCode(RowsLater[CodedT], Generic[CodedT]):
+    """Rows later, of which those of some codes are found without the others."""
+
+    def __init__(
+        self, find: Mapping[str, Callable[[], Iterable[CodedT]]], others: Iterable[CodedT]
+    ) -> None:
+        """``find``: by code, asked once each; ``others`` are known already, and stand behind all that are found."""
+        self._find, self._others = find, tuple(others)
+        self._found: dict[str, tuple[CodedT, ...]] = {}
+        super().__init__(lambda: self.where(lambda _: True))
+
+    def where(self, is_asked: Callable[[str], bool]) -> Iterator[CodedT]:
+        """Those that have a code which is asked for."""
+        for code in filter(is_asked, self._find):
+            if (found := self._found.get(code)) is None:
+                found = self._found[code] = tuple(self._find[code]())
+            yield from found
+        yield from (one for one in self._others if is_asked(one.code))
+
+
+def where_code(rows: Iterable[CodedT], is_asked: Callable[[str], bool]) -> Iterator[CodedT]:
+    """Those of the rows that have a code which is asked for; others need not be made."""
+    if isinstance(rows, RowsByCode):
+        return rows.where(is_asked)
+    return (one for one in rows if is_asked(one.code))
 
 
 def notable(rows: Sequence[T]) -> Sequence[T]:

@@ -16,6 +16,7 @@ from kubectl_evictplan.prediction.document import (
     Prediction,
     WaitingPod,
 )
+from kubectl_evictplan.prediction.records import where_code
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Column, Phrase, Row, Table, Tone, columns
 from kubectl_evictplan.report.words import Clock
@@ -72,7 +73,7 @@ def unseen(prediction: Prediction) -> str:
     """Return what evictions and drains rest on besides timing: on what the input lacks, or on who is not asked here."""
     if any(drain.not_in_input for drain in prediction.drains):
         return "what is not in the input"
-    if any(one.code == "drain-webhook-not-evaluated" for one in prediction.warnings):
+    if any(where_code(prediction.warnings, "drain-webhook-not-evaluated".__eq__)):
         return "what admission webhooks answer"
     return ""
 

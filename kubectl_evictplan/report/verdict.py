@@ -22,6 +22,7 @@ from kubectl_evictplan.prediction.document import (
 from kubectl_evictplan.prediction.evicted_pods import EvictedPods, emptied_workloads
 from kubectl_evictplan.prediction.grouped_evictions import EvictionGroup
 from kubectl_evictplan.prediction.pod_ends import Stuck
+from kubectl_evictplan.prediction.records import where_code
 from kubectl_evictplan.prediction.warnings.input_codes import INCOMPLETE_CODES
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Finding, Findings, Phrase, Tone
@@ -184,9 +185,8 @@ def _told_messages(
     prediction: Prediction, codes: Sequence[str], tone: Tone = "plain"
 ) -> Iterator[Phrase]:
     for code in codes:
-        for warning in prediction.warnings:
-            if warning.code == code:
-                yield Phrase(f"{warning.message[:1].upper()}{warning.message[1:]}.", tone)
+        for warning in where_code(prediction.warnings, code.__eq__):
+            yield Phrase(f"{warning.message[:1].upper()}{warning.message[1:]}.", tone)
 
 
 def _possible(
@@ -224,7 +224,7 @@ def _possible(
 
 def _named_by(prediction: Prediction, code: str) -> frozenset[str]:
     """Return the pods of which a warning tells."""
-    return frozenset().union(*(one.objects for one in prediction.warnings if one.code == code))
+    return frozenset().union(*(w.objects for w in where_code(prediction.warnings, code.__eq__)))
 
 
 def _is_about(group: EvictionGroup, pods: Collection[str]) -> bool:
@@ -350,7 +350,7 @@ def _emptied(prediction: Prediction) -> Iterator[Phrase]:
 
 def _told_warnings(prediction: Prediction) -> Iterator[Phrase]:
     for code, (one, many) in _TOLD_CODES.items():
-        pods = {pod for w in prediction.warnings if w.code == code for pod in w.objects}
+        pods = {pod for w in where_code(prediction.warnings, code.__eq__) for pod in w.objects}
         if pods:
             text = f"{words.count(len(pods), 'pod')} {words.verb(len(pods), one, many)}"
             yield Phrase(f"{text}: {words.listed(sorted(pods), _PODS_NAMED_MAX)}.", "stuck")
@@ -390,7 +390,7 @@ def _stays(prediction: Prediction, unsure: bool) -> Iterator[Phrase]:
 
 def alerts(warnings: Iterable[Warning]) -> Findings | None:
     """Return what makes the whole answer doubtful."""
-    loud = _findings((w for w in warnings if w.code in _LOUD_CODES), _OBJECTS_MAX)
+    loud = _findings(where_code(warnings, _LOUD_CODES.__contains__), _OBJECTS_MAX)
     if not loud:
         return None
     title = "THE INPUT MAY NOT BE THE WHOLE CLUSTER: what it lacks is missing in this answer."
@@ -400,8 +400,9 @@ def alerts(warnings: Iterable[Warning]) -> Findings | None:
 def warnings_that_matter(warnings: Iterable[Warning]) -> Findings | None:
     """Return what the rest of the report does not say already; of routine the codes alone."""
     elsewhere = _LOUD_CODES | _ROUTINE_CODES | _TOLD
-    found = _findings((w for w in warnings if w.code not in elsewhere), _OBJECTS_MAX)
-    routine = list(dict.fromkeys(w.code for w in warnings if w.code in _ROUTINE_CODES))
+    found = _findings(where_code(warnings, lambda code: code not in elsewhere), _OBJECTS_MAX)
+    noted = where_code(warnings, _ROUTINE_CODES.__contains__)
+    routine = list(dict.fromkeys(w.code for w in noted))
     if routine:
         found += (Finding("noted", f"{', '.join(routine)} (-o wide explains)"),)
     return Findings("Warnings", found) if found else None

@@ -138,9 +138,11 @@ def asked(prediction: Prediction) -> Iterator[str]:
 
 def _united(events: Iterable[EventSummary]) -> Iterator[EventSummary]:
     """Yield the events; what is done at one instant to several nodes is one."""
-    together: dict[tuple[float, str], list[EventSummary]] = {}
+    together: dict[tuple[float, str, str], list[EventSummary]] = {}
     for event in events:
-        together.setdefault((event.at_seconds, event.action), []).append(event)
+        # Parts of an outage name no nodes: what differs is told apart.
+        detail = event.detail if event.outage is not None else ""
+        together.setdefault((event.at_seconds, event.action, detail), []).append(event)
     for group in together.values():
         details = {event.detail for event in group}
         commands = {event.command for event in group}

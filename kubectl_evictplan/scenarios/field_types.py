@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 import msgspec
 from msgspec import Meta
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from kubectl_evictplan.errors import InputError
 from kubectl_evictplan.kube.durations import (
@@ -320,6 +320,8 @@ LABEL_SELECTOR = FieldType[str](
 TAINT = _word(_added_taint, taint_text, "key=value:Effect or key:Effect", _WireTaint)
 TAINT_REMOVAL = _word(_removed_taint, str, "key:Effect or key (every effect)", _WireTaint)
 STATUS = _word(_status, str, '"True", "False" or "Unknown"', _WireStatus)
+# Of a kubelet that is back.
+POSTED_STATUS = replace(STATUS, detail="posting Ready={value}")
 NODE_MANIFEST, POD_MANIFEST = _object("Node"), _object("Pod")
 TOLERATIONS = FieldType[tuple[Toleration, ...]](
     list[WrittenToleration],

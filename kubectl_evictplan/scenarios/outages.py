@@ -21,6 +21,7 @@ from kubectl_evictplan.kube.durations import (
     format_duration,
     parse_duration_ns,
 )
+from kubectl_evictplan.kube.feature_gates import may_be_on, parse_boolean
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.kube.objects import Warning as ClusterWarning
 from kubectl_evictplan.scenarios.actions.processes import (
@@ -126,21 +127,21 @@ def settings_of(snapshot: ClusterSnapshot, replicas: int) -> ControlPlane:
     )
     return ControlPlane(
         replicas,
-        flags.get("leader-elect", "true").lower() not in ("false", "f", "0"),
+        _is_true(flags.get("leader-elect", "true")),
         lease_ns,
         deadline_ns,
         retry_ns,
         "requestheader-client-ca-file" in flags,
-        _is_on(_RELEASES_LEASE, flags.get("feature-gates", "")),
-        any(_is_on(_COORDINATED, told.get("feature-gates", "")) for told in components),
+        may_be_on(_RELEASES_LEASE, flags.get("feature-gates", "")),
+        any(may_be_on(_COORDINATED, told.get("feature-gates", "")) for told in components),
     )
 
 
-def _is_on(gate: str, gates: str) -> bool:
-    """Whether it may be on: set by its name, or with all of its stage, whichever that is."""
-    pairs = (each.partition("=") for each in gates.split(","))
-    told = {name.strip(): on.strip().lower() in ("true", "t", "1") for name, _, on in pairs}
-    return told.get(gate, told.get("AllAlpha", False) or told.get("AllBeta", False))
+def _is_true(text: str) -> bool:
+    try:
+        return parse_boolean(text)
+    except ValueError:
+        return True
 
 
 def _duration_ns(text: str, default_ns: int) -> int:
@@ -230,22 +231,22 @@ def outage_events(
     ``grace_period_ns`` is --node-monitor-grace-period. Kubelets that are heard again long before it can be over
     are left out: a new process counts it from its own start, so that their silence changes nothing.
     """
-    ready = ready_nodes(snapshot) if outage.silences_kubelets else ()
-    kubelets = tuple(name for name in ready if name not in failing)
-    if outlasts_kubelets(grace_period_ns):
-        kubelets = ()
+    unheard = outage.silences_kubelets and not outlasts_kubelets(grace_period_ns)
+    told = _told_by_kubelets(snapshot) if unheard else ()
+    statuses = {name: status for name, status in told if name not in failing}
     part = OutagePart(outage.value, duration_ns)
     events: list[ScenarioEvent] = [StopManager(at_ns=0, origin=origin, outage=part)]
-    if kubelets:
-        events.append(StopKubelet(at_ns=0, nodes=kubelets, origin=origin, outage=part))
+    if statuses:
+        events.append(StopKubelet(at_ns=0, nodes=tuple(statuses), origin=origin, outage=part))
     if duration_ns is None:
         return events
     lag = manager_lag(outage, duration_ns, control_plane_of(snapshot))
-    if kubelets:
+    for status in sorted(set(statuses.values()), reverse=True):
         back = StartKubelet(
             at_ns=duration_ns,
             within_ns=KUBELET_RETURN_MAX_NS,
-            nodes=kubelets,
+            nodes=tuple(name for name, said in statuses.items() if said == status),
+            status=status,
             origin=origin,
             outage=part,
         )
@@ -276,12 +277,17 @@ def returns_within(events: Iterable[ScenarioEvent]) -> tuple[int, int] | None:
 
 def ready_nodes(snapshot: ClusterSnapshot) -> Iterator[str]:
     """Yield the nodes whose kubelets are heard at the start and say that they are ready."""
+    return (name for name, status in _told_by_kubelets(snapshot) if status == "True")
+
+
+def _told_by_kubelets(snapshot: ClusterSnapshot) -> Iterator[tuple[str, str]]:
+    """Yield the nodes whose kubelets are heard at the start, with the Ready status that they post."""
     seen_ns = observed_at_ns(snapshot, snapshot.taken_at_ns)
     for node in snapshot.nodes:
         ready = node.condition("Ready")
         up = is_up_at_start(node, snapshot.leases.get(node.name), seen_ns)
-        if up and ready is not None and ready.status == "True":
-            yield node.name
+        if up and ready is not None:
+            yield node.name, ready.status
 
 
 def outage_warnings(

@@ -7,7 +7,7 @@ to its pods) is left to the controller's own ``NoExecuteTainter`` and ``Eviction
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -25,6 +25,7 @@ from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMem
 from kubectl_evictplan.engine.event_queue import Priority
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import Node, Pod
+from kubectl_evictplan.kube.taints import is_lifecycle_no_execute
 from kubectl_evictplan.kube.topology import zone_display_name
 
 
@@ -86,11 +87,22 @@ class LifecyclePlayback:
         self._tainter = NoExecuteTainter(state, configuration.profile, queues, timing)
         self._by_timeout = EvictionByTimeout(state, configuration, queues)
         self._wanted: set[str] = set()
+        self._warm = False
         # A tick decides on copies of nodes that it took when it began: (instant of the tick, copy).
         self._copies: dict[str, tuple[int, Node]] = {}
 
-    def start(self) -> None:
-        """Put everything on the clock."""
+    def stop(self) -> None:
+        """The process ends, and the next one does not know who was evicted."""
+        self._wanted.clear()
+        for name in self._nodes:
+            self._by_timeout.node_added(name)
+
+    def start(self, *, warm: bool) -> None:
+        """A process begins: what it does is on the clock already; a ``warm`` one has begun before the start."""
+        self._warm = self._warm or warm
+
+    def put_on_clock(self) -> None:
+        """Put everything on the clock, of all processes."""
         events, start_ns = self._state.events, self._state.timeline.start_ns
         for name, played in self._nodes.items():
             self._by_timeout.node_added(name)
@@ -98,7 +110,12 @@ class LifecyclePlayback:
                 self._at(start_ns + at_ns, Priority.MONITOR_TICK, self._write_unknown, name)
             newest = dict(played.decisions)
             inside = {at_ns for at_ns in played.served_ns if at_ns in newest}
-            for at_ns, statuses in played.ticks:
+            ticks = list(played.ticks)
+            if self._waits_at_start(name, ticks):
+                at_ns, statuses = ticks[0]
+                self._decide(name, statuses[0])
+                ticks[:1] = [(at_ns, statuses[1:])] if statuses[1:] else []
+            for at_ns, statuses in ticks:
                 # A pass inside a tick comes before what that tick does at its end: taking the taints off all nodes.
                 if at_ns in inside and statuses[-1] == TRUE == newest[at_ns]:
                     self._at(start_ns + at_ns, Priority.MONITOR_TICK, self._serve_in_tick, name)
@@ -113,6 +130,14 @@ class LifecyclePlayback:
         if not self._taint_mode:
             self._state.watch_pods(self._pod_changed)
         assert events.now_ns == start_ns, "played back from the start"
+
+    def _waits_at_start(self, name: str, ticks: Sequence[tuple[int, tuple[str, ...]]]) -> bool:
+        """Whether the first decision is one of before the start, which saw nothing of what happens in its instant."""
+        node = self._state.nodes.get(name)
+        if not self._warm or node is None or not ticks or ticks[0][0] != 0:
+            return False
+        waits = node.ready_status != TRUE and not any(map(is_lifecycle_no_execute, node.taints))
+        return waits and ticks[0][1][0] != TRUE
 
     def _at(self, at_ns: int, priority: Priority, action: Any, *arguments: str) -> None:
         if at_ns >= self._state.now_ns:

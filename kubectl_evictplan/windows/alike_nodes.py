@@ -87,13 +87,15 @@ class AlikeNodes:
         if not others:
             return OneOfEach(self._snapshot, scenario, {})
         nodes = tuple(node for node in self._snapshot.nodes if node.name not in others)
-        names = {node.name for node in nodes}
         events = []
         for event in scenario.events:
             if others.isdisjoint(event.nodes):
                 events.append(event)
-            elif not others.issuperset(event.nodes):
-                events.append(event.restricted_to(names, ()))
+                continue
+            # Some of them may be made only later, and are not among the nodes of the snapshot.
+            left = set(event.nodes) - others
+            if left:
+                events.append(event.restricted_to(left, ()))
         stand_ins = {name: len(alike) for name, alike in members.items()}
         return OneOfEach(
             replace(self._snapshot, nodes=nodes, stand_ins=stand_ins),

@@ -16,7 +16,7 @@ from kubectl_evictplan.kube.taints import (
     key_and_effect,
 )
 from kubectl_evictplan.kube.topology import zone_display_name
-from kubectl_evictplan.scenarios.actions.nodes import RemoveTaint
+from kubectl_evictplan.scenarios.actions.nodes import AddTaint, RemoveTaint
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.latest_services import LatestServices
 from kubectl_evictplan.windows.node_courses import NodeCourse
@@ -140,8 +140,10 @@ class ChangeBounds:
         elif taint in LIFECYCLE_NO_EXECUTE_KEYS and effect == NO_SCHEDULE:
             if key.what == TAINT_ADDED:
                 yield from self._becomes(course, _STATUS_OF[taint])
+                yield from self._put_right(course, taint, RemoveTaint)
             elif key.what == TAINT_REMOVED:
                 yield from self._ceases(course, _STATUS_OF[taint])
+                yield from self._put_right(course, taint, AddTaint)
 
     def _becomes(self, course: NodeCourse, status: str, *, ticks: bool = False) -> Iterator[Span]:
         """When the node gets that status; ``ticks``: as far as the monitor writes it."""
@@ -161,6 +163,21 @@ class ChangeBounds:
                 )
             yield from self._seen(stretch.ends)
 
+    def _put_right(
+        self, course: NodeCourse, taint: str, by: type[AddTaint] | type[RemoveTaint]
+    ) -> Iterator[Span]:
+        """When the controller undoes what somebody did to a taint that follows the node's status (``doNoScheduleTaintingPass``)."""
+        for event in self._scenario.events:
+            if not isinstance(event, by) or course.name not in event.nodes:
+                continue
+            if isinstance(event, AddTaint):
+                if (event.taint.key, event.taint.effect) == (taint, NO_SCHEDULE):
+                    yield from self._seen((event.at_ns, event.at_ns))
+            elif event.removal.removes(taint, NO_SCHEDULE):
+                had = (found[1:] for found in course.not_ready() if found[0] == _STATUS_OF[taint])
+                if any(low_ns <= event.at_ns <= high_ns for low_ns, high_ns in had):
+                    yield from self._seen((event.at_ns, event.at_ns))
+
     def _seen(self, span: Span) -> Iterator[Span]:
         """When a process follows it: at once, or when the next one begins."""
         lives = self._courses.lives
@@ -173,9 +190,10 @@ class ChangeBounds:
 
     def _added(self, course: NodeCourse, taint: str) -> Iterator[Span]:
         for standing in course.taints:
-            if standing.taint.key != taint or standing.at_start:
-                continue
-            yield standing.put
+            low_ns, high_ns = standing.put
+            # What a tick of before the start had in line is not there at the start: it comes from then on.
+            if standing.taint.key == taint and not standing.at_start and high_ns >= 0:
+                yield max(low_ns, 0), high_ns
 
     def _removed(self, course: NodeCourse, taint: str) -> Iterator[Span]:
         for standing in course.taints:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -22,6 +23,13 @@ _LISTED_NS = SECOND_NS
 _TIMES_PROVEN = 3
 # More than there ever are.
 _MORE = 1 << 32
+
+
+class Before(NamedTuple):
+    """What is known already: by (pod, uid) the offset by which somebody has surely deleted it, and before which kubectl does not come to each node."""
+
+    deleted_ns: Mapping[tuple[str, str], int] = {}
+    begins_ns: Mapping[NodeDrain, int] = {}
 
 
 def earlier_processes(scenario: Scenario) -> Iterator[tuple[int, Scenario]]:

@@ -19,10 +19,12 @@ from kubectl_evictplan.cluster.rooms import Rooms
 from kubectl_evictplan.cluster.timeline import DrainEnd
 from kubectl_evictplan.engine.drain_timing import Latency
 from kubectl_evictplan.kube.disruption import EvictionRules
+from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.scenarios.actions.drain import Drain
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario
 from kubectl_evictplan.windows.drain_accounts import Accounts
 from kubectl_evictplan.windows.drain_before import (
+    Before,
     deleted_before,
     earlier_processes,
     over_by,
@@ -42,8 +44,9 @@ from kubectl_evictplan.windows.drain_delays import (
 from kubectl_evictplan.windows.drain_firsts import FirstRequests
 from kubectl_evictplan.windows.drain_instants import GAP_NS, NodeDrain, Within
 from kubectl_evictplan.windows.drain_landings import landings
+from kubectl_evictplan.windows.drain_openings import Openings
 from kubectl_evictplan.windows.drain_plan import DrainPlan, PlannedTurn
-from kubectl_evictplan.windows.drain_progress import Before, Progress
+from kubectl_evictplan.windows.drain_progress import Progress
 from kubectl_evictplan.windows.drain_recovery import Recoveries
 from kubectl_evictplan.windows.drain_rivals import Rival, Rivals, RowBounds
 from kubectl_evictplan.windows.drain_tasks import Contest
@@ -172,7 +175,8 @@ class DrainBounds:
         self._accounts = Accounts(covered, recoveries, rules)
         self._begins = dict(self._earliest_begins(plan, Contests(covered, progress)))
         firsts = FirstRequests(covered, progress, self._begins, rules)
-        self._contests = Contests(covered, progress, firsts)
+        openings = Openings(covered, progress, self._begins)
+        self._contests = Contests(covered, progress, firsts, openings)
         self._requests = self._contests.requests
         deleted = world.deleted.among(plan.ever_there)
         self.landings = landings(plan, self._contests, deleted)
@@ -276,9 +280,26 @@ class DrainBounds:
             if self._requests.is_refused(task.pod, turn):
                 continue
             gone = turn.delays(task.pod).gone
-            rival = Rival(turn.controller, earliest_ns, latest_ns, task.goes, gone)
+            begun_ns = priced.start_ns if self._asks_on(task.pod, turn) else None
+            rival = Rival(turn.controller, earliest_ns, latest_ns, task.goes, gone, begun_ns)
             add = self._rivals.add_replacement if task.replacement else self._rivals.add
             add(task.pod, rival)
+
+    def _asks_on(self, pod: Pod, turn: PlannedTurn) -> bool:
+        """Whether kubectl asks for the pod until it is evicted or the time is up, and nothing but its budget refuses it."""
+        options = turn.options
+        places = self._requests.asked_of(pod, turn)
+        retried = any(self.covered.client_retries_ns(place) for place in places)
+        return (
+            not (options.parallel or options.disable_eviction)
+            and self.covered.is_deleted_once()
+            and not retried
+            and len(self.covered.covering(pod)) <= 1
+            and pod.ready == "True"
+            and not self.covered.is_refusable(pod, turn)
+            and not self._requests.may_be_refused_unseen(pod, turn)
+            and not self._requests.may_fail(pod, turn)
+        )
 
     def _note_contest(
         self, turn: PlannedTurn, low_ns: int, contest: Contest, priced: Priced

@@ -7,7 +7,7 @@ again and again keeps nobody waiting for ever (``drain_progress``). Ends may be 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import nlargest
 from typing import NamedTuple
 
@@ -30,9 +30,11 @@ from kubectl_evictplan.windows.drain_delays import (
 )
 from kubectl_evictplan.windows.drain_firsts import FirstRequests
 from kubectl_evictplan.windows.drain_instants import NodeDrain
+from kubectl_evictplan.windows.drain_openings import Openings
 from kubectl_evictplan.windows.drain_plan import Leaving, PlannedTurn
-from kubectl_evictplan.windows.drain_progress import TRY_NS, Progress
+from kubectl_evictplan.windows.drain_progress import Progress
 from kubectl_evictplan.windows.drain_requests import Requests
+from kubectl_evictplan.windows.drain_rounds import TRY_NS
 from kubectl_evictplan.windows.drain_tasks import Contest, Task
 from kubectl_evictplan.windows.drain_timeouts import Timeouts
 from kubectl_evictplan.windows.drain_turn_bounds import FOR_EVER
@@ -65,13 +67,18 @@ class Contests:
     """Of all nodes. Without ``firsts`` whoever asks a budget may be refused."""
 
     def __init__(
-        self, covered: CoveredPods, progress: Progress, firsts: FirstRequests | None = None
+        self,
+        covered: CoveredPods,
+        progress: Progress,
+        firsts: FirstRequests | None = None,
+        openings: Openings | None = None,
     ) -> None:
         self.requests = Requests(covered, progress)
         self._timeouts = Timeouts(covered, progress, self.requests)
         self._covered = covered
         self._progress = progress
         self._firsts = firsts
+        self._openings = openings
 
     def priced(self, before: Sequence[Contest], contest: Contest, late_ns: int | None) -> Priced:
         """``late_ns``: when kubectl begins with the node at the latest, but for what budgets cost it ``before``."""
@@ -126,12 +133,17 @@ class Contests:
             refused = frozenset((DrainEnd.REFUSED,))
             return Contest(turn.drain, (), (), (), 0, 0, frozenset(), one_by_one, refused)
         refusable = any(self._covered.is_refusable(pod, turn) for pod in turn.everybody)
-        tasks = list(self._tasks(turn, begun_ns, refusable=refusable))
+        in_time_ns = None if one_by_one else by_ns
+        tasks = list(self._tasks(turn, begun_ns, in_time_ns, refusable=refusable))
         if by_ns is not None and not one_by_one:
             tasks = [self._at_first(one, turn, by_ns) for one in tasks]
         places = frozenset(one.place for one in tasks if one.place is not None)
         waits = {place: self._wait(place, turn.drain, begun_ns, by_ns) for place in places}
         tasks = [one if one.place is None else _kept(one, waits[one.place]) for one in tasks]
+        if by_ns is not None and not one_by_one:
+            tasks = [self._by_the_clock(one, waits, turn, begun_ns, by_ns) for one in tasks]
+            places = frozenset(one.place for one in tasks if one.place is not None)
+            waits = {place: waits[place] for place in places}
         failing = [pod for pod in turn.pods if self.requests.is_an_error(pod, turn)]
         guests = [*turn.guests, *(one.pod for one in turn.leaving)]
         guests = [pod for pod in guests if self.requests.is_an_error(pod, turn)]
@@ -197,17 +209,17 @@ class Contests:
             return _Wait((tries + enough.refused) * TRY_NS, 0, again_ns)
         return _Wait((1 + enough.refused) * TRY_NS, enough.since_ns, again_ns)
 
-    def _tasks(self, turn: PlannedTurn, begun_ns: int, *, refusable: bool) -> Iterator[Task]:
-        """Without the time for which budgets refuse them."""
+    def _tasks(
+        self, turn: PlannedTurn, begun_ns: int, by_ns: int | None, *, refusable: bool
+    ) -> Iterator[Task]:
+        """Without the time for which budgets refuse them; ``by_ns``: when kubectl asks for all of them at the latest."""
         for pod in turn.pods:
             if self._is_held(pod, turn):
                 continue
             places = self.requests.asked_of(pod, turn)
-            # Whom another process deleted no budget is asked about.
-            asks = places and turn.sole_controller
             opens_ns = begun_ns
-            if asks:
-                opens_ns = self._progress.first_open_ns(places[0], pod, turn.drain)
+            if places:
+                opens_ns = self._open_from_ns(places[0], pod, turn, begun_ns, by_ns)
             for one in self._task(turn, pod):
                 earliest_ns = max(one.earliest_ns, opens_ns - begun_ns)
                 # After the first that is refused kubectl deletes nobody.
@@ -215,7 +227,13 @@ class Contests:
                 refused = refused or self._covered.is_refusable(pod, turn)
                 refused = refused or self.requests.may_fail(pod, turn)
                 there, goes = one.there and not refused, one.goes and not refused
-                yield one._replace(earliest_ns=earliest_ns, there=there, goes=goes)
+                through_ns = one.through_ns
+                if opens_ns > begun_ns and not turn.sole_controller:
+                    # Whom somebody else has deleted meanwhile may be gone when kubectl asks once more.
+                    through_ns = 0, through_ns[1]
+                yield one._replace(
+                    earliest_ns=earliest_ns, through_ns=through_ns, there=there, goes=goes
+                )
         for pod in turn.guests:
             for one in self._task(turn, pod, guest=True):
                 yield one._replace(there=False, goes=False, replacement=True)
@@ -223,6 +241,17 @@ class Contests:
             for one in self._task(turn, leaving.pod):
                 known = _left(leaving, begun_ns)
                 yield one._replace(there=False, goes=False, through_ns=known)
+
+    def _open_from_ns(
+        self, place: int, pod: Pod, turn: PlannedTurn, begun_ns: int, by_ns: int | None
+    ) -> int:
+        if self._openings is not None and by_ns is not None:
+            return self._openings.opens_ns(place, turn, pod, (begun_ns, by_ns))
+        return (
+            self._progress.first_open_ns(place, pod, turn.drain)
+            if turn.sole_controller
+            else begun_ns
+        )
 
     def _of_strangers(self, turn: PlannedTurn) -> Iterator[Task]:
         """What kubectl may have to do with each of them; how many of a template there are makes no difference."""
@@ -259,6 +288,28 @@ class Contests:
         goes = task.goes or not task.replacement
         return task._replace(latest_ns=latest_ns, place=None, goes=goes, granted=True)
 
+    def _by_the_clock(
+        self,
+        task: Task,
+        waits: Mapping[int, _Wait],
+        turn: PlannedTurn,
+        begun_ns: int,
+        by_ns: int,
+    ) -> Task:
+        """The task, with another proof of when its pod surely goes where that is sooner."""
+        place = task.place
+        if self._openings is None or place is None or task.latest_ns is None:
+            return task
+        gone_ns = self._openings.gone_by_ns(place, turn, begun_ns, by_ns)
+        if gone_ns is None:
+            return task
+        gone_ns += task.held_up_ns
+        once_ns = self._progress.once_ns(place, turn.drain, turn.drain)
+        counted_ns = task.latest_ns + once_ns + max(waits[place].settled_ns - by_ns, 0)
+        if gone_ns - by_ns >= counted_ns or not _is_in_time(gone_ns - begun_ns, task, turn):
+            return task
+        return task._replace(latest_ns=gone_ns - by_ns, place=None)
+
     def _task(self, turn: PlannedTurn, pod: Pod, *, guest: bool = False) -> Iterator[Task]:
         """Nothing where several budgets cover it, which is an error if any of them is asked."""
         if self.requests.is_refused(pod, turn) and self._covered.fails_in_namespace(pod):
@@ -293,7 +344,9 @@ class Contests:
                 return
             counts = guest or self.requests.counts(pod, turn)
             alone = turn.known or (turn.first_there and not counts)
-            held_up_ns = self._covered.held_up_ns(pod, guest=guest, alone=alone)
+            held_up_ns = 0
+            if not guest or not self._progress.guests.is_ready(turn, pod):
+                held_up_ns = self._covered.held_up_ns(pod, guest=guest, alone=alone)
             evicted = plus(ARRIVAL, UNASKED, (0, held_up_ns))
             if several:
                 yield Task(pod, *evicted, None, through, there=False, goes=False, replacement=False)
@@ -328,6 +381,12 @@ def _kept(task: Task, wait: _Wait) -> Task:
         latest_ns=None if task.latest_ns is None else task.latest_ns + wait.each_ns,
         through_ns=(first_ns, None if last_ns is None else last_ns + wait.again_ns),
     )
+
+
+def _is_in_time(gone_ns: int, task: Task, turn: PlannedTurn) -> bool:
+    """Whether kubectl never gives the pod up, however early it has come; ``gone_ns``: so long after that it is evicted."""
+    through_ns, timeout_ns = task.through_ns[1], turn.options.timeout_ns
+    return not timeout_ns or (through_ns is not None and gone_ns + through_ns < timeout_ns)
 
 
 def _left(leaving: Leaving, begun_ns: int) -> tuple[int, int | None]:

@@ -208,9 +208,15 @@ class CoveredPods:
         """Those of ``started`` that stay: pods of nodes that are gone are collected, and perhaps nobody makes them anew."""
         return [pod for pod in self.started(place) if self.has_node(pod) or pod.ready != "True"]
 
-    def at_best(self, place: int) -> list[Pod]:
-        """Its pods, if all of them were Ready: there are never more, unless an owner lacks some."""
-        return [pod if pod.finished else as_ready(pod) for pod in self.of_budget(place)]
+    def allowed_at_best(self, place: int) -> int | None:
+        """How many disruptions it has if all its pods are Ready: there are never more, unless an owner lacks some.
+
+        Who counts as disrupted from before the start, and is still there, does not for long.
+        """
+        at_best = [pod if pod.finished else as_ready(pod) for pod in self.of_budget(place)]
+        budget = replace(self.world.budgets[place], disrupted_pods=())
+        now_ns = self.world.snapshot.taken_at_ns
+        return synced_status(budget, at_best, self._scales.scale, now_ns).disruptions_allowed
 
     def is_behind(self, place: int) -> bool:
         """Whether the status is seen to be older than its spec, or than the pods listed beside it."""

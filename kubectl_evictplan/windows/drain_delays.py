@@ -64,6 +64,9 @@ RETRY = plus((RETRY_NS, RETRY_NS), takes(Latency.FIRST_POLL, Latency.DECIDE))
 # From a refusal because of a status that is older than its budget's spec to the next request, which client-go sends.
 CLIENT_RETRY = plus((CLIENT_RETRY_NS, CLIENT_RETRY_NS), takes(Latency.DECIDE))
 
+# A shorter --timeout may be over before the first request.
+TIMEOUT_MIN_NS = SECOND_NS
+
 # A budget's status that is behind at the start is written anew until then.
 CAUGHT_UP_NS = takes(Latency.CATCH_UP, Latency.SYNC_BUDGET)[1]
 

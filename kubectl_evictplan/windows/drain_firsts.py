@@ -16,7 +16,8 @@ from kubectl_evictplan.windows.drain_covered import CoveredPods
 from kubectl_evictplan.windows.drain_delays import ARRIVAL, CONFLICT, GRANTED
 from kubectl_evictplan.windows.drain_instants import NodeDrain
 from kubectl_evictplan.windows.drain_plan import PlannedTurn
-from kubectl_evictplan.windows.drain_progress import Progress, Request
+from kubectl_evictplan.windows.drain_progress import Progress
+from kubectl_evictplan.windows.drain_rounds import Request
 
 
 class FirstRequests:

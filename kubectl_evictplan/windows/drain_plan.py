@@ -24,7 +24,7 @@ from kubectl_evictplan.scenarios.actions.drain import Drain, drains_among
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.drain_parts import known_daemon_sets
 from kubectl_evictplan.windows.deleted_by_others import is_steady
-from kubectl_evictplan.windows.drain_delays import PodDelays, pod_delays
+from kubectl_evictplan.windows.drain_delays import TIMEOUT_MIN_NS, PodDelays, pod_delays
 from kubectl_evictplan.windows.drain_instants import NodeDrain
 from kubectl_evictplan.windows.drain_world import (
     DrainWorld,
@@ -101,6 +101,12 @@ class PlannedTurn(NamedTuple):
     def may_meet_others(self) -> bool:
         """Whether kubectl may find pods there, to evict them, besides those that surely are."""
         return bool(self.guests or self.leaving or self.strangers)
+
+    @property
+    def is_asked_at_once(self) -> bool:
+        """Whether kubectl surely asks for each pod of the node as soon as it has begun."""
+        in_time = not 0 < self.options.timeout_ns < TIMEOUT_MIN_NS
+        return self.drain.place == 0 and not self.options.parallel and in_time
 
     @property
     def controller(self) -> str:

@@ -9,7 +9,7 @@ pods together that one process evicts one after the other.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from kubectl_evictplan.kube.disruption import ALWAYS_ALLOW
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS
 from kubectl_evictplan.windows.drain_accounts import counts_pods
+from kubectl_evictplan.windows.drain_before import Before
 from kubectl_evictplan.windows.drain_covered import CoveredPods, as_ready
 from kubectl_evictplan.windows.drain_delays import (
     ARRIVAL,
@@ -26,16 +27,22 @@ from kubectl_evictplan.windows.drain_delays import (
     CONFLICT,
     FORGOTTEN_NS,
     GRANTED,
-    REFUSED,
-    RETRY,
     plus,
     recovery,
     until_first_node,
 )
+from kubectl_evictplan.windows.drain_guests import Guests
 from kubectl_evictplan.windows.drain_instants import NodeDrain
 from kubectl_evictplan.windows.drain_plan import DrainPlan, PlannedTurn
 from kubectl_evictplan.windows.drain_recovery import Recoveries
-from kubectl_evictplan.windows.drain_turn_bounds import TIMEOUT_MIN_NS
+from kubectl_evictplan.windows.drain_rounds import (
+    Enough,
+    Request,
+    enough_for,
+    forgotten_ns,
+    round_ns,
+    rounds_of,
+)
 
 # An eviction is followed by so many writes of its budget's status that a request can meet: its own, with the sync that
 # sees it, and that another pod is Ready; where pods are counted that it is gone and that the other one is there.
@@ -50,45 +57,6 @@ class Asking(NamedTuple):
 
     each_ns: int
     refuses: bool
-
-
-class Before(NamedTuple):
-    """What is known already: by (pod, uid) the offset by which somebody has surely deleted it, and before which kubectl does not come to each node."""
-
-    deleted_ns: Mapping[tuple[str, str], int] = {}
-    begins_ns: Mapping[NodeDrain, int] = {}
-
-
-class Enough(NamedTuple):
-    """From the offset ``since_ns`` on a disruption is left for whoever asks, who is ``refused`` so often at most all the same.
-
-    ``again``: once more he may be when somebody else has got the pod deleted.
-    """
-
-    since_ns: int
-    refused: int
-    again: bool
-
-
-class Request(NamedTuple):
-    """A pod that kubectl may ask for in a turn, and that keeps a budget closed by that.
-
-    ``name``: one for all requests for the pod; guests are others in each turn. ``counts``: it may need a disruption.
-    ``kept``: the budget never lets it go. ``back_ns``: by that offset the budget counts somebody in its stead, ``gone_ns``: and its object
-    is gone; None: not known.
-    """
-
-    turn: PlannedTurn
-    pod: Pod
-    name: tuple[str, NodeDrain | None]
-    counts: bool
-    kept: bool
-    back_ns: int | None
-    gone_ns: int | None
-
-
-# From one try to the next that is answered, at most.
-TRY_NS = RETRY[1] + REFUSED[1]
 
 
 class Progress:
@@ -107,6 +75,7 @@ class Progress:
         self._before = before
         self._covered = covered
         self._recoveries = recoveries
+        self.guests = Guests(covered, recoveries, plan, before)
         self._tasks = [(turn, pod) for turn in plan.turns for pod in turn.everybody]
         self._tasks_of: dict[int, list[tuple[PlannedTurn, Pod]]] = {}
         for task in self._tasks:
@@ -124,8 +93,10 @@ class Progress:
         self.is_closed = cache(self._is_closed)
         self.settled_ns = cache(self._settled_ns)
         self.enough = cache(self._enough)
+        # How many disruptions there are when all is Ready that surely is some day.
+        self.spare_in_the_end = cache(self._spare_in_the_end)
         self.once_ns = cache(self._once_ns)
-        self._requests = cache(self._requests_about)
+        self.requests = cache(self._requests_about)
         self._stirs = cache(self._writes_without_evictions)
         self._first_evictions = cache(self._two_first)
         self._first_open_ns = cache(self._opens_first_ns)
@@ -140,7 +111,7 @@ class Progress:
         synced = facts.synced(place, started)
         seen = synced == budget or facts.is_behind(place) or started != facts.of_budget(place)
         return (
-            bool(self._spare_in_the_end(place))
+            bool(self.spare_in_the_end(place))
             and seen
             and facts.keeps_its_wish(place)
             and facts.covers_whole_owners(place)
@@ -161,7 +132,7 @@ class Progress:
         return [
             (turn, pod)
             for turn, pod in facts.drained_of(place)
-            if _is_asked_first(turn)
+            if turn.is_asked_at_once
             and facts.lets_go(place, pod)
             and not is_owned_by(pod, STATEFUL_SET)
             and self._recoveries.latest_ns(pod, turn.options) is not None
@@ -175,7 +146,7 @@ class Progress:
         return (
             facts.world.steady
             and budget.disruptions_allowed == 0
-            and facts.synced(place, facts.at_best(place)).disruptions_allowed == 0
+            and facts.allowed_at_best(place) == 0
             and facts.keeps_its_wish(place)
             and facts.covers_whole_owners(place)
             and not any(owner_key(pod) in facts.unsure for pod in covered)
@@ -199,16 +170,14 @@ class Progress:
 
         Without any what is missing comes from the start on: somebody else deletes some, an owner lacks one, or nobody knows who asks.
         """
-        facts = self._covered
-        calm = self.is_known and facts.world.quiet
-        if not calm or not all(map(facts.stays, facts.of_budget(place))):
+        if not self.is_calm(place):
             return [(0, "")]
         firsts: dict[str, int] = {}
-        for one in self._requests(place):
+        for one in self.requests(place):
             other = one.turn.drain
             if other.process == drain.process and other.place > drain.place:
                 continue
-            if self._needs_disruption(place, one):
+            if self.needs_disruption(place, one):
                 continue
             event = self._drains[other.process]
             begun_ns = event.at_ns + until_first_node(len(event.nodes))[0]
@@ -216,7 +185,13 @@ class Progress:
             firsts[one.pod.key] = min(firsts.get(one.pod.key, begun_ns), begun_ns)
         return sorted((at_ns, key) for key, at_ns in firsts.items())[:2]
 
-    def _needs_disruption(self, place: int, one: Request) -> bool:
+    def is_calm(self, place: int) -> bool:
+        """Whether nothing happens to the budget's pods but what is asked for in the turns, and what follows from that."""
+        facts = self._covered
+        calm = self.is_known and facts.world.quiet
+        return calm and all(map(facts.stays, facts.of_budget(place)))
+
+    def needs_disruption(self, place: int, one: Request) -> bool:
         """Whether the pod does not go before the budget opens: it is Ready, and nobody deletes it without asking."""
         turn, pod = one.turn, one.pod
         asked = pod in turn.pods and not turn.options.disable_eviction
@@ -237,9 +212,12 @@ class Progress:
             or missing <= 0
             or healthy > desired
             or synced != budget
+            or budget.disrupted_pods
             or budget.disruptions_allowed != 0
             or not facts.keeps_its_wish(place)
             or not facts.covers_whole_owners(place)
+            # An owner that nobody has read may want fewer than the status says already.
+            or any(owner_key(one) in facts.overfull for one in covered)
         ):
             return 0
         starting = sorted(facts.ready_earliest_ns(one) for one in covered if facts.is_starting(one))
@@ -253,16 +231,20 @@ class Progress:
         if not self.opens_again(place):
             return None
         recoveries = [
-            self._recoveries.latest_ns(one.pod, one.turn.options) for one in self._requests(place)
+            self._recoveries.latest_ns(one.pod, one.turn.options) for one in self.requests(place)
         ]
         known = [one for one in recoveries if one is not None]
         if len(known) < len(recoveries):
             return None
-        return Asking(_round_ns(max(known, default=0)), refuses=True)
+        return Asking(round_ns(max(known, default=0)), refuses=True)
 
     def _requests_about(self, place: int) -> list[Request]:
         """Whoever may be evicted and keep the budget closed by that."""
-        return [self._request(place, turn, pod) for turn, pod in self._mattering(place)]
+        return [
+            self._request(place, turn, pod)
+            for turn, pod in self._mattering(place)
+            if pod not in turn.guests or not self.guests.is_elsewhere(turn, pod)
+        ]
 
     def _request(self, place: int, turn: PlannedTurn, pod: Pod) -> Request:
         guest = pod in turn.guests
@@ -270,11 +252,12 @@ class Progress:
         kept = self._is_kept(place, turn, pod)
         back_ns = None if guest else self._back_ns(turn, pod)
         gone = turn.delays(pod).gone
+        deleted_ns = self._before.deleted_ns.get((pod.key, pod.uid), 0)
         gone_ns = None
         if back_ns is not None and gone is not None:
-            gone_ns = self._before.deleted_ns[pod.key, pod.uid] + gone[1]
+            gone_ns = deleted_ns + gone[1]
         name = pod.key, turn.drain if guest else None
-        return Request(turn, pod, name, counts, kept, back_ns, gone_ns)
+        return Request(turn, pod, name, counts, kept, back_ns, gone_ns, deleted_ns)
 
     def _back_ns(self, turn: PlannedTurn, pod: Pod) -> int | None:
         """By when a pod that somebody surely deletes has a Ready replacement, which its budget counts if it opens again; None: not known.
@@ -311,19 +294,25 @@ class Progress:
         once_ns += self._covered.client_retries_ns(place)
         if not asking.refuses or self.enough(place, drain, first) is not None:
             return once_ns
-        taking = [one.name for one in requests if one.counts]
-        rounds = max(len(taking) - 1, 0) // self._at_a_time(place, requests)
-        if self._covered.is_deleted_once():
-            # Whom one process has evicted another one evicts without asking a budget.
-            rounds = min(rounds, max(len(set(taking)) - 1, 0))
-        return once_ns + max(rounds - 1, 0) * asking.each_ns + _forgotten_ns(requests)
+        return once_ns + self.rounds_ns(place, requests)
+
+    def rounds_ns(self, place: int, requests: Sequence[Request]) -> int:
+        """How much longer than by one round these requests keep anybody waiting."""
+        asking = self.asking(place)
+        assert asking is not None, "only budgets that open again have rounds"
+        rounds = rounds_of(
+            requests,
+            self._at_a_time(place, requests),
+            deleted_once=self._covered.is_deleted_once(),
+        )
+        return max(rounds - 1, 0) * asking.each_ns + forgotten_ns(requests)
 
     def conflicts(self, place: int, requests: Sequence[Request] | None = None) -> int:
         """How often the budget's status is written at most, because of these requests (or all) and of what was before the start.
 
         Of several requests for one pod each may take a disruption, but it is gone, and replaced, once.
         """
-        requests = self._requests(place) if requests is None else requests
+        requests = self.requests(place) if requests is None else requests
         asked = [one.name for one in requests if not one.kept]
         evicted = len(set(asked)) if self._covered.is_deleted_once() else len(asked)
         return evicted * self.writes(place) + len(asked) - evicted + self._stirs(place)
@@ -335,14 +324,15 @@ class Progress:
         number = len(facts.starting) + sum(
             _WRITES_COUNTING for pod in covered if not facts.is_settled(pod)
         )
-        return number + int(facts.synced(place, covered) != facts.world.budgets[place])
+        budget = facts.world.budgets[place]
+        return number + len(budget.disrupted_pods) + int(facts.synced(place, covered) != budget)
 
     def _until(self, place: int, drain: NodeDrain, first: NodeDrain) -> list[Request]:
         """Those that may matter from the ``first`` of a process's nodes to the end of a later one."""
         begun_ns = self._before.begins_ns.get(first, 0)
         return [
             one
-            for one in self._requests(place)
+            for one in self.requests(place)
             if (one.turn.drain.process != drain.process or one.turn.drain.place <= drain.place)
             and (one.back_ns is None or one.back_ns >= begun_ns)
         ]
@@ -352,31 +342,19 @@ class Progress:
         if not counts_pods(self._covered.world.budgets[place]):
             return 0
         begun_ns = self._before.begins_ns.get(first, 0)
-        back = (one for one in self._requests(place) if one.back_ns is not None)
+        back = (one for one in self.requests(place) if one.back_ns is not None)
         return len({one.name for one in back if (one.back_ns or 0) < begun_ns})
 
     def _enough(self, place: int, drain: NodeDrain, first: NodeDrain) -> Enough | None:
-        """Where no more pods take a disruption than there are, so that nobody is refused for long; None: it may be.
-
-        Every pod keeps one. Each further request for it that was sent before it was deleted may take one more, until the status is
-        written anew, which is before the next try of whoever is refused because of that; and it may be refused itself, once.
-        """
+        """Where no more pods take a disruption than there are, so that nobody is refused for long; None: it may be."""
         requests = self._until(place, drain, first)
-        if not self.is_known or not self._covered.is_deleted_once() or _forgotten_ns(requests):
+        if not self.is_known or not self._covered.is_deleted_once() or forgotten_ns(requests):
             return None
-        takers = Counter(one.name for one in requests if one.counts)
-        spare, since_ns = self.spare(place), 0
-        if spare is None or spare < len(takers):
-            if not self.opens_again(place):
-                return None
-            spare, since_ns = self._spare_in_the_end(place), self.settled_ns(place)
-        if spare < len(takers):
-            return None
-        besides = [number - 1 for number in takers.values()]
-        at_once = spare - len(takers) + 1
-        # A further request for the same pod keeps nobody from evicting it.
-        others = sum(besides) - min(besides, default=0)
-        return Enough(since_ns, others // at_once, again=any(besides))
+        spare = self.spare(place)
+        found = None if spare is None else enough_for(requests, spare, 0)
+        if found is None and self.opens_again(place):
+            found = enough_for(requests, self.spare_in_the_end(place), self.settled_ns(place))
+        return found
 
     def _spare_in_the_end(self, place: int) -> int:
         return self._covered.synced(place, self._in_the_end(place)).disruptions_allowed or 0
@@ -405,7 +383,8 @@ class Progress:
     def requests_for(self, place: int) -> Iterator[Request]:
         """Those for all pods of the budget."""
         for turn, pod in self._tasks_of.get(place, ()):
-            yield self._request(place, turn, pod)
+            if pod not in turn.guests or not self.guests.is_elsewhere(turn, pod):
+                yield self._request(place, turn, pod)
 
     def _may_count(self, place: int, turn: PlannedTurn, pod: Pod) -> bool:
         """Whether the pod may need a disruption; of guests nobody knows whether they are Ready."""
@@ -433,7 +412,7 @@ class Progress:
         facts, in_order = self._covered, self._recoveries.goes_in_order
         if any(in_order(one.pod) or place not in facts.covering(one.pod) for one in requests):
             return 1
-        return max(self._spare_in_the_end(place), 1)
+        return max(self.spare_in_the_end(place), 1)
 
     def _mattering(self, place: int) -> Sequence[tuple[PlannedTurn, Pod]]:
         """Those whose evictions may keep the budget closed: it covers them, or they are of a StatefulSet with pods that it covers."""
@@ -470,30 +449,7 @@ class Progress:
         facts = self._covered
         ready_ns = [recovery(AT_ONCE, (0, facts.slowest_ns(pod)))[1] for pod in facts.starting]
         ready_ns += [self._replaced_ns(*one) for one in self._replaced_first(place)]
-        covered = facts.of_budget(place)
-        settled = facts.synced(place, covered) == facts.world.budgets[place]
+        budget = facts.world.budgets[place]
+        ready_ns += [FORGOTTEN_NS] * bool(budget.disrupted_pods)
+        settled = facts.synced(place, facts.of_budget(place)) == budget
         return max(ready_ns, default=0) + (0 if settled else CAUGHT_UP_NS)
-
-
-def _round_ns(closed_ns: int) -> int:
-    """How long a pod waits at most because of one round of evictions, which keeps its budget closed for so long.
-
-    Of tries that are refused take the first, the first of those that come ``closed_ns`` or more after it, and so on: what had been
-    evicted shortly before one of these was over at the next, so there are no more of them than rounds. From one of them to
-    the next, or to the try that is granted, it is ``closed_ns`` and the rest of a sleep at most; and no more tries than fit into
-    ``closed_ns``, each a sleep after the one before it.
-    """
-    tries = closed_ns // RETRY[0] + 1
-    return min(closed_ns + TRY_NS, tries * TRY_NS)
-
-
-def _forgotten_ns(requests: Iterable[Request]) -> int:
-    """Two processes that evict one pod of a StatefulSet may leave word that its replacement is about to go."""
-    names = Counter(one.pod.key for one in requests if is_owned_by(one.pod, STATEFUL_SET))
-    return FORGOTTEN_NS * sum(1 for number in names.values() if number > 1)
-
-
-def _is_asked_first(turn: PlannedTurn) -> bool:
-    """Whether kubectl surely asks for each pod of the node as soon as it has begun."""
-    in_time = not 0 < turn.options.timeout_ns < TIMEOUT_MIN_NS
-    return turn.drain.place == 0 and not turn.options.parallel and in_time

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS
-from kubectl_evictplan.windows.drain_delays import Range
+from kubectl_evictplan.windows.drain_delays import ARRIVAL, CONFLICT, GRANTED, Range
 from kubectl_evictplan.windows.drain_instants import Within
+from kubectl_evictplan.windows.drain_rounds import TRY_NS
 from kubectl_evictplan.windows.outcome import EvictionKey
 from kubectl_evictplan.windows.spans import Span
 
@@ -26,7 +27,8 @@ class RowBounds(NamedTuple):
 class Rival(NamedTuple):
     """One process that may evict a pod, under the name ``controller``, within these instants (None: perhaps never).
 
-    ``goes``: by the latest of them it is evicted, by whomever. ``gone`` is from its eviction to its object's end.
+    ``goes``: by the latest of them it is evicted, by whomever. ``gone`` is from its eviction to its object's end. ``begun_ns``: by that offset
+    it has come to the node, and asks for the pod again and again; None: not known.
     """
 
     controller: str
@@ -34,6 +36,14 @@ class Rival(NamedTuple):
     latest_ns: int | None
     goes: bool
     gone: Range | None
+    begun_ns: int | None = None
+
+    def asked_by_ns(self, deleted_ns: int) -> int | None:
+        """By when it has asked for a pod that terminates from that offset on, or has given up, which no budget keeps any more; None: not known."""
+        if self.begun_ns is None:
+            return self.latest_ns
+        asked_ns = max(self.begun_ns + ARRIVAL[1], deleted_ns + TRY_NS) + CONFLICT[1] + GRANTED[1]
+        return asked_ns if self.latest_ns is None else min(self.latest_ns, asked_ns)
 
 
 class Rivals:
@@ -138,8 +148,12 @@ def _last_ns(rivals: Sequence[Rival]) -> int | None:
 
 def _latest_ns(own: Sequence[Rival], rivals: Sequence[Rival]) -> int | None:
     """When the last of one's own deletions is at the latest: it needs its time, and an object."""
-    most_ns = _last_ns(own)
     by_ns, gone = _first_by_ns(rivals), [one.gone for one in rivals]
+    most_ns = _last_ns(own)
+    if by_ns is not None:
+        asked = [one.asked_by_ns(by_ns) for one in own]
+        known = [one for one in asked if one is not None]
+        most_ns = max(known) if len(known) == len(asked) else None
     ends = [one[1] for one in gone if one is not None]
     if by_ns is None or len(ends) < len(gone):
         return most_ns

@@ -15,6 +15,7 @@ from kubectl_evictplan.windows.drain_delays import (
     GRANTED,
     REFUSED,
     RETRY,
+    TIMEOUT_MIN_NS,
     Range,
     takes,
 )
@@ -22,7 +23,6 @@ from kubectl_evictplan.windows.drain_plan import PlannedTurn
 from kubectl_evictplan.windows.drain_progress import Progress
 from kubectl_evictplan.windows.drain_requests import Requests
 from kubectl_evictplan.windows.drain_tasks import Contest, Task
-from kubectl_evictplan.windows.drain_turn_bounds import TIMEOUT_MIN_NS
 
 # A request that was sent in time may lose to other writes of its budget so often.
 _HELD_UP_NS = (TRIES_MAX - 1) * CONFLICT[1]

@@ -20,6 +20,7 @@ from kubectl_evictplan.windows.drain_delays import (
     FIRST_REFUSED_NS,
     REFUSED,
     RETRY,
+    TIMEOUT_MIN_NS,
     UNASKED,
     Range,
     plus,
@@ -30,9 +31,6 @@ from kubectl_evictplan.windows.drain_instants import Within
 from kubectl_evictplan.windows.drain_plan import Leaving, PlannedTurn
 from kubectl_evictplan.windows.drain_waits import EVICTED, FAILED, NEVER, TIMED_OUT, Wait
 from kubectl_evictplan.windows.spans import Span
-
-# A shorter --timeout may be over before the first request.
-TIMEOUT_MIN_NS = SECOND_NS
 
 
 class PodFate(NamedTuple):

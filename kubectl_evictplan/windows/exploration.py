@@ -127,7 +127,7 @@ def _explored(
         from kubectl_evictplan.windows.wide_bounds import WideBounds
 
         wide = WideBounds.of(snapshot, scenario, configuration)
-        note_doubtful(result, plan, snapshot, scenario, configuration, wide.rates)
+        note_doubtful(result, plan, scenario, wide.rates)
     _note_nodes(result, ends, starts_ns)
     _hear_late(result, scenario)
     _find_affected(result.affected, snapshot, scenario, runs)

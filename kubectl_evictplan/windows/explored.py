@@ -53,7 +53,7 @@ def note_waits(result: Exploration, name: str, waits: list[WaitWindow]) -> None:
         for value in _TAINTED:
             window = result.nodes.windows.get((NodeChangeKey(name, TAINT_ADDED, value), number))
             if window is not None and window.explored:
-                window.earliest_ns = min(window.earliest_ns, wait.spans[0][0])
+                window.earliest_ns = min(window.earliest_ns, max(wait.spans[0][0], 0))
                 window.latest_ns = max(
                     window.latest_ns, min(wait.spans[-1][1], max(wait.useless_ns, window.latest_ns))
                 )

@@ -92,6 +92,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
     # Where passes see late: who would be seen as ready now, and so waits at the head.
     _seen_late: set[str] = set()
     _token_matters: bool = False
+    _passes: int = 0
 
     def __post_init__(self) -> None:
         rules = self._rules
@@ -134,6 +135,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
             idle_until_ns=self._idle_until_ns,
             token_at_start_matters=self._token_matters,
             before=self._places.before,
+            passes=self._passes,
         )
 
     def _serve_the_rest(self) -> None:
@@ -205,6 +207,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
 
     def _pass(self, latest_tick_ns: int | None = None) -> None:
         self._pass_ns = None
+        self._passes += 1
         if latest_tick_ns is None:
             latest_tick_ns = self._grid.newest(self._now_ns)
         self._latest_tick_ns = latest_tick_ns

@@ -87,8 +87,8 @@ class Replayed(msgspec.Struct, frozen=True):
     late_views: frozenset[int]
     idle_views: frozenset[int]
     token_at_start_matters: bool
-    # How many operations were replayed.
-    operations: int
+    # How many operations were replayed, and how many passes.
+    work: int
 
     def is_that_of(self, placed: Placed) -> bool:
         """Whether the order takes everybody who was taken before the same others."""
@@ -151,7 +151,7 @@ class Replays:
 
     def _made(self, asked: Asked, placed: Placed) -> Replayed:
         made = _replayed(asked, placed)
-        self.budget.spend(made.operations)
+        self.budget.spend(made.work)
         return made
 
     def _known_of(self, asked: Asked, placed: Placed) -> Replayed | None:
@@ -200,7 +200,7 @@ def _replayed(asked: Asked, placed: Placed) -> Replayed:
         line.places_of_views(history.late_views_ns),
         line.places_of_views(history.idle_until_ns),
         history.token_at_start_matters,
-        len(operations),
+        len(operations) + history.passes,
     )
 
 

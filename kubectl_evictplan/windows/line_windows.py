@@ -204,8 +204,11 @@ def _replays_of(
     replay = partial(known.of, order=order, groups=groups, gap_ns=spread.gap_ns)
     runs = list(starmap(replay, replayed))
     between = lags_between(replayed, [run.tokens.at_ns for run in runs])
-    runs += starmap(replay, between.rules)
     missed = between.missed
+    if between.rules and known.budget.is_spent:
+        known.cut_short = True
+        return [_Together(runs, spread)], missed | {PassLag.name}
+    runs += starmap(replay, between.rules)
     late = [(line, rules) for line, rules in replayed if rules.stale_lister]
     if late and _views_may_interact(late, runs, between.views, replay):
         from kubectl_evictplan.windows import late_views  # rarely needed

@@ -25,7 +25,12 @@ from kubectl_evictplan.kube.taints import (
     no_execute_taints,
 )
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint, DeleteNode, RemoveTaint
-from kubectl_evictplan.scenarios.actions.processes import PostReady, StopKubelet, TouchLease
+from kubectl_evictplan.scenarios.actions.processes import (
+    PostReady,
+    StartKubelet,
+    StopKubelet,
+    TouchLease,
+)
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.windows.noticing import Noticing
 from kubectl_evictplan.windows.processes_up import ProcessLife, process_lives
@@ -200,9 +205,8 @@ class NodeCourses:
                 newest.silent = self._last_heartbeat(name, newest.stretch, index, event)
             elif event.last_heartbeat_ns is not None:
                 newest.silent = self._heard_once_more(newest.silent, event.last_heartbeat_ns)
-        elif event.kubelets_up and newest.stretch.status is not None:
-            status = event.status if isinstance(event, PostReady) else TRUE
-            drafts.append(_Draft(Stretch(within, status)))
+        elif isinstance(event, PostReady | StartKubelet) and newest.stretch.status is not None:
+            drafts.append(_Draft(Stretch(within, event.status)))
         elif isinstance(event, DeleteNode):
             drafts.append(_Draft(Stretch(within, None)))
         elif event.node is not None and newest.stretch.status is None:
@@ -269,7 +273,7 @@ class NodeCourses:
 
     def _noticed(self, heartbeat: Span) -> Span:
         """When a tick may give up a node of that last heartbeat, and until when one surely has."""
-        least_ns, most_ns = self._noticing.until_given_up()
+        least_ns, most_ns = self._noticing.until_given_up
         earliest_ns, latest_ns = NEVER_NS, NEVER_NS
         for life in self.lives:
             first_ns, last_ns = self._noticed_by(life, heartbeat, least_ns, most_ns)

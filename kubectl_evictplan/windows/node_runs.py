@@ -214,19 +214,18 @@ class NodeRunner:
     def __init__(
         self, snapshot: ClusterSnapshot, configuration: ControllerConfiguration, alike: AlikeNodes
     ) -> None:
-        self._snapshot = replace(snapshot, pods=())
         # How a waiting node stays in line is the business of the replays: no tick is needed for it.
         self._leaves_entries = configuration.profile.queue_mode == "SETREMOVE"
         profile = replace(configuration.profile, queue_mode="REMOVE_ADD")
         # Without pods the controllers of pods have nothing to do.
-        self._configuration = replace(
+        configuration = replace(
             configuration, profile=profile, taint_eviction_enabled=False, pod_gc_enabled=False
         )
+        self._whole = _WholeRuns(replace(snapshot, pods=()), configuration)
         self._alike = alike
         # One for all runs in which a zone was told the same.
         self._lines: dict[Hashable, ZoneLine] = {}
         self._runs: dict[tuple[int, Timing], NodeRun] = {}
-        self._whole_runs: dict[tuple[int, Timing], NodeRun] = {}
 
     def run(self, piece: Piece, *, last: bool = False) -> NodeRun:
         """The node run at the first end of a piece, or at its ``last`` one."""
@@ -248,8 +247,9 @@ class NodeRunner:
         found = self._runs.get((id(scenario), timing))
         if found is None:
             some = self._alike.one_of_each(scenario, timing)
-            timeline, members = self._simulate(some.snapshot, some.scenario, timing), some.members
-            each_alone = partial(self._each_alone, scenario, timing) if members else None
+            timeline = self._whole.simulate(some.snapshot, some.scenario, timing)
+            members = some.members
+            each_alone = partial(self._whole.of, scenario, timing) if members else None
             leaves = self._leaves_entries
             found = NodeRun(scenario, timing, timeline, members, each_alone, leaves_entries=leaves)
             found.lines = {
@@ -259,14 +259,27 @@ class NodeRunner:
             self._runs[id(scenario), timing] = found
         return found
 
-    def _each_alone(self, scenario: Scenario, timing: Timing) -> NodeRun:
-        """The run with every node in it: only to tell what led to something, where that is asked."""
-        found = self._whole_runs.get((id(scenario), timing))
+
+class _WholeRuns:
+    """Runs with every node in them: only to tell what led to something, where that is asked.
+
+    Runs in which some nodes stand for others hold it, and it holds none of them.
+    """
+
+    def __init__(self, snapshot: ClusterSnapshot, configuration: ControllerConfiguration) -> None:
+        self._snapshot = snapshot
+        self._configuration = configuration
+        self._runs: dict[tuple[int, Timing], NodeRun] = {}
+
+    def of(self, scenario: Scenario, timing: Timing) -> NodeRun:
+        """The whole run; each only once."""
+        found = self._runs.get((id(scenario), timing))
         if found is None:
-            timeline = self._simulate(self._snapshot, scenario, timing)
-            found = self._whole_runs[id(scenario), timing] = NodeRun(scenario, timing, timeline)
+            timeline = self.simulate(self._snapshot, scenario, timing)
+            found = self._runs[id(scenario), timing] = NodeRun(scenario, timing, timeline)
         return found
 
-    def _simulate(self, snapshot: ClusterSnapshot, scenario: Scenario, timing: Timing) -> Timeline:
+    def simulate(self, snapshot: ClusterSnapshot, scenario: Scenario, timing: Timing) -> Timeline:
+        """A run of these nodes, without what happens to pods only."""
         events = tuple(event for event in scenario.events if not event.pods_only)
         return simulate(snapshot, replace(scenario, events=events), self._configuration, timing)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
+from functools import cached_property
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.windows.spans import Span
@@ -19,38 +20,31 @@ class Noticing:
         self._configuration = configuration
         self._period_ns = configuration.node_monitor_period_ns
         self._step_max_ns = step_max_ns
+        # From when to when the tick of number 0 can come.
+        self._phases: Sequence[Span] = configuration.monitor_phases_ns or ((0, step_max_ns - 1),)
+        if configuration.monitor_phase_ns is not None:
+            self._phases = ((configuration.monitor_phase_ns,) * 2,)
 
     def given_up(self, heartbeat: Span) -> Span:
         """When the monitor writes Ready=Unknown, if one process runs all the time."""
         low_ns, high_ns = heartbeat
-        least_ns, most_ns = self.until_given_up()
-        seen = [
-            (max(low_ns, first_ns), min(high_ns + self._step_max_ns - 1, last_ns))
-            for first_ns, last_ns in self._ticks_around(heartbeat)
-            if last_ns >= low_ns and first_ns < high_ns + self._step_max_ns
-        ]
-        earliest_ns = max(min(first_ns for first_ns, _ in seen) + least_ns, 0)
-        latest_ns = max(max(last_ns for _, last_ns in seen) + most_ns, self._step_max_ns)
-        return earliest_ns, latest_ns
+        least_ns, most_ns = self.until_given_up
+        seen = [self._seen_by(phase, heartbeat) for phase in self._phases]
+        earliest_ns = max(low_ns, min(first_ns for first_ns, _ in seen)) + least_ns
+        latest_ns = min(high_ns + self._step_max_ns - 1, max(last_ns for _, last_ns in seen))
+        return max(earliest_ns, 0), max(latest_ns + most_ns, self._step_max_ns)
 
-    def _ticks_around(self, heartbeat: Span) -> Iterator[Span]:
-        """From when to when each tick can come that may be the first to see it."""
-        configuration, step_max_ns = self._configuration, self._step_max_ns
-        phases = configuration.monitor_phases_ns or ((0, step_max_ns - 1),)
-        if configuration.monitor_phase_ns is not None:
-            phases = ((configuration.monitor_phase_ns,) * 2,)
-        for first_ns, last_ns in phases:
-            ago_ns = heartbeat[0] - last_ns
-            number = ago_ns // (step_max_ns if ago_ns >= 0 else self._period_ns) - 1
-            while True:
-                # Before the start ticks that cost something lie further in the past.
-                steps = (self._period_ns, step_max_ns)[:: 1 if number >= 0 else -1]
-                earliest_ns = first_ns + number * steps[0]
-                if earliest_ns > heartbeat[1] + step_max_ns:
-                    break
-                yield earliest_ns, last_ns + number * steps[1]
-                number += 1
+    def _seen_by(self, phase: Span, heartbeat: Span) -> Span:
+        """From when to when ticks can come that may be the first to see it, if the one of number 0 comes within ``phase``."""
+        after_ns, before_ns = heartbeat[0] - phase[1], heartbeat[1] + self._step_max_ns - phase[0]
+        period_ns, step_max_ns = self._period_ns, self._step_max_ns
+        # Before the start, where numbers are below 0, ticks that cost something lie further in the past.
+        earliest = -(-after_ns // (step_max_ns if after_ns >= 0 else period_ns))
+        latest = (before_ns - 1) // (period_ns if before_ns > 0 else step_max_ns)
+        first_ns = phase[0] + earliest * (period_ns if earliest >= 0 else step_max_ns)
+        return first_ns, phase[1] + latest * (step_max_ns if latest >= 0 else period_ns)
 
+    @cached_property
     def until_given_up(self) -> Span:
         """From the tick that sees a last heartbeat first to the one that finds it too old."""
         grace_period_ns = self._configuration.node_monitor_grace_period_ns

@@ -182,8 +182,12 @@ class WindowTable(Generic[Key]):
             self.add((key, ordinal), earliest_ns, at_ns + padding_ns, certain=True, runs=1)
 
     def drop_after(self, horizon_ns: int) -> None:
-        """Forget what only happens after the horizon; what may is not certain, and told up to it."""
+        """Forget what only happens after the horizon; what may is not certain, and told up to it.
+
+        Nor is anything told from before the start, though what leads to it may have been.
+        """
         for key, window in list(self.windows.items()):
+            window.earliest_ns = max(window.earliest_ns, 0)
             if window.earliest_ns > horizon_ns:
                 del self.windows[key]
             elif window.latest_ns > horizon_ns:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Set
 
 import msgspec
 from msgspec.structs import replace
@@ -25,6 +25,7 @@ from kubectl_evictplan.windows.unknowns.lines import (
     PASS_LAG_MAX_NS,
     PassInsideTick,
     StaleView,
+    TokenAtStart,
     instants,
     token_stretches,
     views,
@@ -123,7 +124,8 @@ def _waits_by_view(
     rules = line_rules(lines[0][0], configuration)
     for view in views(rules, [line for _, line in lines], configuration):
         if found and known.budget.is_spent:
-            found[0] = _missing(found[0], view)
+            kinds = (StaleView, view.stale_lister), (PassInsideTick, view.mid_tick_pass)
+            found[0] = _missing(found[0], {kind.name for kind, differs in kinds if differs})
             known.cut_short = True
             continue
         given = piece, lines, configuration, view, services, known, may_lack_token
@@ -141,10 +143,8 @@ def _are_missed(lines: list[tuple[NodeRun, ZoneLine]], known: Replays) -> bool:
     return bool(names) and names <= known.missed_of
 
 
-def _missing(waits: Waits, view: LineRules) -> Waits:
-    """The waits, of which nobody looked what becomes of them where passes see what they do in the ``view``."""
-    kinds = (StaleView, view.stale_lister), (PassInsideTick, view.mid_tick_pass)
-    unseen = {kind.name for kind, differs in kinds if differs}
+def _missing(waits: Waits, unseen: Set[str]) -> Waits:
+    """The waits, of which nobody looked what becomes of them by all of the ``unseen`` unknowns."""
     shared = {
         id(windows): [replace(window, missed=window.missed | unseen) for window in windows]
         for windows in waits.values()
@@ -204,6 +204,10 @@ def _waits_of(
             for (run, line), token in zip(lines, stretch.of_lines, strict=True)
             for rules in instants(_seen_as(line_rules(run, configuration), view), token)
         ]
+        if found and known.budget.is_spent:
+            found[0] = _missing(found[0], {TokenAtStart.name})
+            known.cut_short = True
+            break
         width_ns = stretch.width_ns
         spread = Spread(base_ns + width_ns, PASS_LAG_MAX_NS, gap_ns, end_ns, token_ns=width_ns)
         found.append(wait_windows(replayed, spread, piece.left_out_ns, services, known))

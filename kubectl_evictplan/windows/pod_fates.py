@@ -27,9 +27,10 @@ from kubectl_evictplan.windows.piece_runs import PieceRun, course_over, gap_betw
 from kubectl_evictplan.windows.pieces import Piece
 from kubectl_evictplan.windows.pod_worlds import (
     Countdowns,
-    EventIndex,
     PodWorld,
+    PodWorlds,
     is_leaving_without_node,
+    may_be_spared_after_eviction,
     nodes_of_touched_pods,
 )
 from kubectl_evictplan.windows.simple_fates import SimpleFates
@@ -74,7 +75,7 @@ class PodFates:
         for pod in snapshot.pods:
             if pod.node_name or is_leaving_without_node(pod):
                 self._pods_by_node.setdefault(pod.node_name, []).append(pod)
-        self._indices: dict[int, EventIndex] = {}
+        self._worlds = PodWorlds(snapshot, scenario, configuration)
         # Nodes to which more happens than silence and taints of people; found out when it is asked for.
         self._touched_otherwise: set[str] | None = None
         self._instants_vary = has_unknown_instants(scenario)
@@ -82,7 +83,7 @@ class PodFates:
         self._bounds = bounds
         # Whether nodes of a course are served once and never come back.
         self._simple_courses: dict[tuple[int, ...], bool] = {}
-        self._simple = SimpleFates(self._world, configuration, horizon_ns, result, bounds)
+        self._simple = SimpleFates(self._worlds, configuration, horizon_ns, result, bounds)
 
     def orphans(self) -> list[Pod]:
         """Pods that are bound to nodes which the snapshot does not hold."""
@@ -118,7 +119,7 @@ class PodFates:
         from kubectl_evictplan.windows.gathered import Gathered  # others only fall silent
 
         pods = [pod for name in order for pod in self._pods_by_node.get(name, ())]
-        world = self._world(names, pods)
+        world = self._worlds.of(names, pods)
         alone = len(names) == 1 and self._result.waits_alone(order[0])
         gap_ns = gap_between_outcomes_ns(self._configuration, alone=alone)
         gathered = Gathered(self._horizon_ns, gap_ns, alone=alone)
@@ -148,26 +149,6 @@ class PodFates:
         given = self._configuration, self._horizon_ns
         put_proven(self._result, self._nodes[names[0]], pods, bounds, *given)
 
-    def _world(
-        self, names: frozenset[str], pods: list[Pod], scenario: Scenario | None = None
-    ) -> PodWorld:
-        scenario, leases = scenario or self._scenario, self._snapshot.leases
-        if id(scenario) not in self._indices:
-            self._indices[id(scenario)] = EventIndex(scenario)
-        return PodWorld(
-            names,
-            replace(
-                self._snapshot,
-                nodes=tuple(self._nodes[name] for name in sorted(names) if name in self._nodes),
-                pods=tuple(pods),
-                leases={name: leases[name] for name in names if name in leases},
-            ),
-            replace(scenario, events=self._indices[id(scenario)].of(names, pods)),
-            replace(
-                self._configuration, node_lifecycle_enabled=False, terminated_pod_gc_threshold=0
-            ),
-        )
-
     def _moved_worlds(self, world: PodWorld, runs: list[PieceRun]) -> dict[int, PodWorld]:
         """The world by the id of the run's scenario, where these have instants of their own."""
         if not self._instants_vary:
@@ -175,7 +156,7 @@ class PodFates:
         ends = (end for run in runs for end in (run.first, run.last))
         scenarios = {id(end.scenario): end.scenario for end in ends}
         pods = list(world.snapshot.pods)
-        return {key: self._world(world.names, pods, each) for key, each in scenarios.items()}
+        return {key: self._worlds.of(world.names, pods, each) for key, each in scenarios.items()}
 
     def _is_empty(self, names: list[str], runs: list[PieceRun]) -> bool:
         """Whether there are no pods that anything could happen to, and node lifecycle writes no NoExecute taint."""
@@ -224,6 +205,9 @@ class PodFates:
             countdowns = replace(countdowns, dues_ns=world.dues_ns)
         tried = _Tried(gathered, PodTimings(world, exits), instants_vary=self._instants_vary)
         gathered.missed.update(*(run.missed_of(names) for run in runs))
+        timelines = (end.timeline for run in runs for end in (run.first, run.last))
+        if lifecycle and may_be_spared_after_eviction(world, timelines):
+            gathered.missed.add(Services.name)
         if not self._result.doubtful.isdisjoint(names):
             gathered.missed |= self._result.missed
         ends = [

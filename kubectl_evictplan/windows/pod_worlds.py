@@ -14,8 +14,9 @@ import msgspec
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.kubelets import ended_by_ns
-from kubectl_evictplan.cluster.timeline import Timeline
+from kubectl_evictplan.cluster.timeline import Timeline, ZoneStateRecorded
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.node_lifecycle.zone_states import FULL
 from kubectl_evictplan.controllers.pod_gc import IdleGarbage
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.durations import SECOND_NS
@@ -23,6 +24,7 @@ from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.kube.taints import no_execute_taints
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint
 from kubectl_evictplan.scenarios.actions.pods import DeletePods, SetTolerations
+from kubectl_evictplan.scenarios.actions.processes import StopKubelet
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.playback import NodePlayback
 from kubectl_evictplan.simulation.running_timers import running_timer
@@ -169,6 +171,43 @@ class PodWorld(msgspec.Struct, frozen=True):
         return replace(self, configuration=replace(self.configuration, pod_gc_enabled=False))
 
 
+class PodWorlds:
+    """Cuts the worlds of some nodes out of a cluster."""
+
+    def __init__(
+        self,
+        snapshot: ClusterSnapshot,
+        scenario: Scenario,
+        configuration: ControllerConfiguration,
+    ) -> None:
+        self._snapshot = snapshot
+        self._scenario = scenario
+        self._configuration = configuration
+        self._nodes = {node.name: node for node in snapshot.nodes}
+        self._indices: dict[int, EventIndex] = {}
+
+    def of(
+        self, names: frozenset[str], pods: list[Pod], scenario: Scenario | None = None
+    ) -> PodWorld:
+        """The world of these nodes with these pods; ``scenario``: the same events at instants of its own."""
+        scenario, leases = scenario or self._scenario, self._snapshot.leases
+        if id(scenario) not in self._indices:
+            self._indices[id(scenario)] = EventIndex(scenario)
+        return PodWorld(
+            names,
+            replace(
+                self._snapshot,
+                nodes=tuple(self._nodes[name] for name in sorted(names) if name in self._nodes),
+                pods=tuple(pods),
+                leases={name: leases[name] for name in names if name in leases},
+            ),
+            replace(scenario, events=self._indices[id(scenario)].of(names, pods)),
+            replace(
+                self._configuration, node_lifecycle_enabled=False, terminated_pod_gc_threshold=0
+            ),
+        )
+
+
 def _but_for_exits(timing: Timing) -> Timing:
     return replace(timing, pod_exit_fraction=0.0)
 
@@ -188,6 +227,28 @@ def nodes_of_touched_pods(snapshot: ClusterSnapshot, scenario: Scenario) -> set[
     """Where the pods are that events name ("": on no node)."""
     touched = {key for event in scenario.events for key in event.pods}
     return {pod.node_name for pod in snapshot.pods if pod.key in touched} if touched else set()
+
+
+def may_be_spared_after_eviction(world: PodWorld, timelines: Iterable[Timeline]) -> bool:
+    """Whether a pod may come to a node that was evicted without taint manager, and stay for a while.
+
+    It goes at once, but not where the timeout counts anew for the node meanwhile, of which a playback knows nothing (``processPod``): the
+    kubelet is heard once more, or a node comes back after all zones were down.
+    """
+    configuration, events = world.configuration, world.scenario.events
+    if configuration.taint_mode or not configuration.profile.repeats_deletion:
+        return False
+    made = (event.pod for event in events if event.pod is not None)
+    if not any(pod.node_name in world.names for pod in made):
+        return False
+    stated = (event for event in events if isinstance(event, StopKubelet))
+    heard = (event.nodes for event in stated if event.last_heartbeat_ns is not None)
+    return any(map(world.names.intersection, heard)) or any(map(_may_all_be_down, timelines))
+
+
+def _may_all_be_down(timeline: Timeline) -> bool:
+    told = [each for each in timeline.entries if isinstance(each, ZoneStateRecorded)]
+    return {each.zone for each in told} == {each.zone for each in told if each.state == FULL}
 
 
 def is_leaving_without_node(pod: Pod) -> bool:

@@ -8,31 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kubectl_evictplan.controllers.flags import ControllerConfiguration
-from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.kube.topology import zone_display_name
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.outcome import Exploration
 from kubectl_evictplan.windows.pieces import Piece
-from kubectl_evictplan.windows.spent_tokens import StatesBefore
 from kubectl_evictplan.windows.zone_rates import ZoneRates
 
 
 def note_doubtful(
-    result: Exploration,
-    plan: Sequence[Piece],
-    snapshot: ClusterSnapshot,
-    scenario: Scenario,
-    configuration: ControllerConfiguration,
-    rates: ZoneRates,
+    result: Exploration, plan: Sequence[Piece], scenario: Scenario, rates: ZoneRates
 ) -> None:
     """Note which unknowns the pieces miss some of, of which nodes they may show too little, and that each of these may wait in its zones.
 
     ``rates`` are those of the scenario.
     """
     result.missed = frozenset[str]().union(*(piece.missed for piece in plan))
-    before = StatesBefore(snapshot, scenario.start_ns, configuration)
-    result.unsure_at_start.update(map(zone_display_name, before.zones))
+    result.unsure_at_start.update(map(zone_display_name, rates.before.zones))
     for name, zones in rates.zones_of.items():
         if rates.courses.of(name).may_be_decided_about(scenario.end_ns):
             result.doubtful.add(name)

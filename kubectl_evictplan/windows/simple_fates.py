@@ -7,7 +7,7 @@ pods are those of their nodes, moved by that delay. On a large outage nearly all
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from functools import partial
 from operator import attrgetter
 
@@ -31,7 +31,7 @@ from kubectl_evictplan.windows.outcome import (
 )
 from kubectl_evictplan.windows.outer_bounds import NodeBounds, OuterBounds
 from kubectl_evictplan.windows.piece_runs import PieceRun, gap_between_outcomes_ns
-from kubectl_evictplan.windows.pod_worlds import PodWorld
+from kubectl_evictplan.windows.pod_worlds import PodWorlds
 from kubectl_evictplan.windows.spans import NEVER_NS, Span, disjoint_outcomes
 
 
@@ -58,7 +58,7 @@ class _Service(msgspec.Struct, frozen=True):
 class SimpleFates(msgspec.Struct, eq=False):
     """Remembers the fates of kinds of pods, and the services of nodes that no run tells apart."""
 
-    _world: Callable[[frozenset[str], list[Pod]], PodWorld]
+    _worlds: PodWorlds
     _configuration: ControllerConfiguration
     _horizon_ns: int
     _result: Exploration
@@ -104,7 +104,8 @@ class SimpleFates(msgspec.Struct, eq=False):
         certain = not missed and len(found) == len(runs) and all(wait.certain for _, wait in found)
         alone = self._result.waits_alone(name)
         gap_ns = gap_between_outcomes_ns(self._configuration, alone=alone)
-        every = (span for _, wait in found for span in wait.spans)
+        # Who is in line since before the start has not been served yet.
+        every = ((max(low, 0), high) for _, wait in found for low, high in wait.spans)
         spans = disjoint_outcomes(every, gap_ns, self._horizon_ns)
         circumstances = tell_spans_apart(
             spans,
@@ -127,7 +128,8 @@ class SimpleFates(msgspec.Struct, eq=False):
             return explored
         key = id(explored), bounds
         if key not in self._proven:
-            spans = (bounds.served,) if bounds.served[0] <= bounds.served[1] else ()
+            low_ns, high_ns = bounds.served
+            spans = ((max(low_ns, 0), high_ns),) if low_ns <= high_ns else ()
             sample = explored.sample
             proven = _Service(spans, bounds.certain, (), missed, sample, proven=True)
             self._proven[key] = proven
@@ -153,7 +155,7 @@ class SimpleFates(msgspec.Struct, eq=False):
         }
         if not unknown:
             return
-        world = self._world(frozenset({name}), list(unknown.values()))
+        world = self._worlds.of(frozenset({name}), list(unknown.values()))
         record = service.sample.record(name)
         # Windows that are widened may begin before this very run puts the node in line.
         served_ns = max(service.spans[0][0], *(at_ns for at_ns, _ in record.decisions[:1]))

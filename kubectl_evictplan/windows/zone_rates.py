@@ -89,8 +89,8 @@ class ZoneRates:
         self.zones_of: dict[str, set[str]] = {}
         self._known: dict[Span, dict[str, States]] = {}
         # Until its first tick a process that runs at the start may hold other states than those of the snapshot.
-        self._before = StatesBefore(snapshot, scenario.start_ns, configuration)
-        self._seen_by_ns = step_max_ns if self._before.zones else 0
+        self.before = StatesBefore(snapshot, scenario.start_ns, configuration)
+        self._seen_by_ns = step_max_ns if self.before.zones else 0
         self.members = self._members()
         # From when on all zones may be down, and until when the last such time may be over; None where they never are.
         all_down = self._find_all_down()
@@ -122,7 +122,7 @@ class ZoneRates:
         """From when on all zones may be down, and until when the last such time may be over; None where there is none."""
         if any(map(self._is_never_down, self.zones)):
             return None
-        segments = list(self._elementary())
+        segments = self._find_elementary()
         if len(segments) * len(self._snapshot.nodes) > _LOOKED_AT_MAX:
             return 0, NEVER_NS
         down = [each for each in segments if self._may_all_be_down(each)]
@@ -149,7 +149,7 @@ class ZoneRates:
         return any(
             member.counts and not any(member.course.not_ready())
             for member in self.members.get(zone, ())
-            if len(member.course.stretches) == 1 and member.course.name not in self._before.changed
+            if len(member.course.stretches) == 1 and member.course.name not in self.before.changed
         )
 
     def _may_all_be_down(self, segment: Span) -> bool:
@@ -158,7 +158,7 @@ class ZoneRates:
     @property
     def may_be_served_when_down(self) -> bool:
         """Whether the process of the start may go on serving zones although all are down."""
-        return self._before.may_be_served_when_down
+        return self.before.may_be_served_when_down
 
     @property
     def zones(self) -> set[str]:
@@ -167,7 +167,7 @@ class ZoneRates:
 
     def states(self, zone: str) -> Iterator[tuple[Span, States]]:
         """Each segment of time, in order, with the states that the zone can be in; none where they are too many."""
-        segments = list(self._elementary())
+        segments = self._elementary
         if len(segments) * len(self._snapshot.nodes) <= _LOOKED_AT_MAX:
             yield from ((segment, self._states_in(zone, segment)) for segment in segments)
 
@@ -204,7 +204,7 @@ class ZoneRates:
         shortest_ns = 3 * self.courses.step_max_ns
         return [
             span
-            for span in self._elementary()
+            for span in self._elementary
             if span[1] - span[0] > shortest_ns and self._runs_throughout(span)
         ][-_SEGMENTS_MAX:]
 
@@ -225,7 +225,7 @@ class ZoneRates:
 
     def _served(self) -> list[Span]:
         """All segments in which one process runs; where these are too many those of ``segments``."""
-        several = list(self._elementary())
+        several = self._elementary
         if len(several) * len(self._snapshot.nodes) > _LOOKED_AT_MAX:
             return self.segments
         return list(filter(self._runs_throughout, several))
@@ -242,7 +242,11 @@ class ZoneRates:
             and self._known[between][zone].best == run.state
         )
 
-    def _elementary(self) -> Iterator[Span]:
+    @cached_property
+    def _elementary(self) -> list[Span]:
+        return self._find_elementary()
+
+    def _find_elementary(self) -> list[Span]:
         instants = {0, self._seen_by_ns, NEVER_NS}
         for life in self.courses.lives:
             instants.update((*life.begins, life.ends_ns))
@@ -250,7 +254,7 @@ class ZoneRates:
             for member in members:
                 for stretch in member.course.stretches:
                     instants.update((*stretch.begins, *stretch.ends, *(stretch.unknown or ())))
-        yield from pairwise(sorted(at_ns for at_ns in instants if at_ns >= 0))
+        return list(pairwise(sorted(at_ns for at_ns in instants if at_ns >= 0)))
 
     def _runs_throughout(self, span: Span) -> bool:
         lives = self.courses.lives
@@ -297,7 +301,7 @@ class ZoneRates:
         """Whether zones that are down all the time may be served no more once all were: one that is new ends that for itself only."""
         if self.all_down_until_ns is None:
             return False
-        segments = list(self._elementary())
+        segments = self._elementary
         if len(segments) * len(self._snapshot.nodes) > _LOOKED_AT_MAX:
             return True
         return any(self._may_be_new(zone, segments) for zone in self.zones)
@@ -322,13 +326,13 @@ class ZoneRates:
         ready = [self._snapshot.bystanders.get(zone, 0)] * 2
         down = [0, 0]
         if segment[0] < self._seen_by_ns:
-            ready[1] += self._before.gone
-            down[1] += self._before.gone
+            ready[1] += self.before.gone
+            down[1] += self.before.gone
         for member in self.members.get(zone, ()):
             if not member.counts:
                 continue
             up, not_up, gone = can_be(member.course, segment)
-            if segment[0] < self._seen_by_ns and member.course.name in self._before.changed:
+            if segment[0] < self._seen_by_ns and member.course.name in self.before.changed:
                 up = not_up = True
             gone = gone or not member.stays
             ready[0] += up and not not_up and not gone

@@ -17,7 +17,7 @@ from builders import (
     make_snapshot,
     tolerates,
 )
-from kubectl_evictplan.cluster.timeline import AboutPod, PodsMarkedNotReady, Timeline
+from kubectl_evictplan.cluster.timeline import AboutPod, Entry, PodsMarkedNotReady, Timeline
 from kubectl_evictplan.controllers.flags import ControllerConfiguration, resolve_configuration
 from kubectl_evictplan.controllers.followers import Followers, NotOnlySilentError, followers_by_node
 from kubectl_evictplan.engine.timing import Timing
@@ -43,7 +43,15 @@ def each_pod(world: World, by_node: Mapping[str, Sequence[Pod]] | None = None) -
 
 
 def facts(run: Timeline) -> tuple[object, ...]:
-    return run.start_ns, run.end_ns, run.complete, run.entries, run.queue_log
+    entries = list(map(without_time_of_taint, run.entries))
+    return run.start_ns, run.end_ns, run.complete, entries, run.queue_log
+
+
+def without_time_of_taint(entry: Entry) -> Entry:
+    """For which taint pods go is told of all nodes alike, not when it was put on this one."""
+    if isinstance(entry, AboutPod) and (taint := getattr(entry, "taint", None)) is not None:
+        return replace(entry, taint=replace(taint, time_added_ns=None))
+    return entry
 
 
 def check(world: World) -> int:

@@ -27,3 +27,16 @@ def test_a_process_that_has_run_for_long_has_runs_before_the_start(
 ) -> None:
     grid = LoopGrid(2, 5, unbounded=True)
     assert (grid.at_or_after(at), grid.after(at), grid.before(at)) == (at_or_after, after, before)
+
+
+@pytest.mark.parametrize("low", range(-12, 30))
+@pytest.mark.parametrize("unbounded", [False, True])
+def test_runs_between_two_instants_are_all_that_come_one_after_the_other(
+    low: int, unbounded: bool
+) -> None:
+    grid = LoopGrid.of_course(((2, 5), (7, 3), (13, 6), (19, 6)), unbounded=unbounded)
+    for high in range(low - 1, 40):
+        runs = [grid.at_or_after(low)]
+        while runs[-1] <= high:
+            runs.append(grid.after(runs[-1]))
+        assert list(grid.between(low, high)) == runs[:-1]

@@ -46,6 +46,12 @@ def node_record(node: Node) -> Record:
     }
 
 
+def _shown(taint: Record) -> Record:
+    """The taint as the API shows it: of a stamp its time alone."""
+    added = taint["added"]
+    return {**taint, "added": added[0] if isinstance(added, tuple) else added}
+
+
 def copy_node(node: Record) -> Record:
     return {
         **node,
@@ -154,7 +160,8 @@ class World:
         for taint in taints:
             identity = (taint["key"], taint["effect"])
             same = [t for t in new["taints"] if (t["key"], t["effect"]) == identity]
-            if same != [taint]:
+            # Whoever writes it once more at one instant changes nothing: timeAdded is the same.
+            if list(map(_shown, same)) != [_shown(taint)]:
                 self.fact("taint-added", name, f"{taint['key']}:{taint['effect']}")
             if first:
                 others = [t for t in new["taints"] if t not in same]

@@ -39,7 +39,13 @@ RECORDINGS = {
     for root in ("traces", "drains")
     for folder in trace_folders(FIXTURES / root)
 }
-QUICK = ("taint-basics-1.29.6", "recreated-pod-1.33.13", "node-fails-1.29.6")
+QUICK = (
+    "taint-basics-1.29.6",
+    "recreated-pod-1.33.13",
+    "node-fails-1.29.6",
+    # It deletes a pod by hand before it drains the pod's node.
+    "drain-skip-wait-1.37.0",
+)
 SLOW = [name for name in RECORDINGS if name not in QUICK]
 NAMES = [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
 

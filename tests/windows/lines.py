@@ -13,7 +13,7 @@ from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.windows.budget import Budget
 from kubectl_evictplan.windows.line_replay import LineReplay
 from kubectl_evictplan.windows.line_replays import Replays
-from kubectl_evictplan.windows.line_windows import Spread, wait_windows
+from kubectl_evictplan.windows.line_windows import Spread, WaitWindow, wait_windows
 from kubectl_evictplan.windows.spans import Span
 from kubectl_evictplan.windows.zone_lines import (
     InLine,
@@ -92,13 +92,17 @@ class Line:
         """When tokens are spent."""
         return [round(at_ns / 1e9, 3) for at_ns in self.replay(order).tokens_ns]
 
-    def windows(self, spread: Spread = LAGS_ONLY) -> dict[str, list[tuple[tuple[Span, ...], bool]]]:
-        """(spans in seconds, certain) of every wait, over passes without lag and with all of it."""
+    def waits(self, known: Replays, spread: Spread = LAGS_ONLY) -> dict[str, list[WaitWindow]]:
+        """Every wait, over passes without lag and with all of it."""
         line = ZoneLine(self.told)
         replayed = [(line, replace(self.rules, lag_ns=lag_ns)) for lag_ns in (0, ns(LAG))]
+        return wait_windows(replayed, spread, 0, set(), known)
+
+    def windows(self, spread: Spread = LAGS_ONLY) -> dict[str, list[tuple[tuple[Span, ...], bool]]]:
+        """(spans in seconds, certain) of every wait, over passes without lag and with all of it."""
         return {
             name: [(tuple(map(_seconds, wait.spans)), wait.certain) for wait in waits]
-            for name, waits in wait_windows(replayed, spread, 0, set(), Replays(Budget())).items()
+            for name, waits in self.waits(Replays(Budget()), spread).items()
         }
 
 

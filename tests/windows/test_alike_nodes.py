@@ -67,7 +67,7 @@ def test_a_run_with_one_node_of_each_kind_tells_what_the_run_with_all_of_them_te
     for piece in pieces(world.snapshot, world.scenario, world.configuration, 40, alike)[::5]:
         for last in (False, True):
             run = runner.run(piece, last=last)
-            whole = runner._each_alone(run.scenario, run.timing)
+            whole = runner._whole.of(run.scenario, run.timing)
             shortened += len(run.members)
             assert run.stops == whole.stops
             assert dict(run.nodes) == dict(whole.nodes)
@@ -157,3 +157,26 @@ def test_that_holds_in_every_world(seed: int, monkeypatch: pytest.MonkeyPatch) -
     actions = SILENCE_ONLY if seed % 2 else NO_RESTART
     world = draw_world(seed, actions=actions, down_at_start=seed % 3 == 0)
     check_that_windows_stay(world, monkeypatch)
+
+
+def test_a_node_that_is_made_later_falls_silent_although_others_that_do_are_alike() -> None:
+    nodes = [make_node(name) for name in ("n0", "n1")]
+    snapshot = make_snapshot(nodes, leases=[make_lease(name, -1) for name in ("n0", "n1")])
+    silent = ("n0", "n1", "new")
+    events = [
+        make_event(5, "node-create", node=make_node("new", created=None, heartbeat=5)),
+        make_event(8, "kubelet-stop", silent, last_heartbeat=7),
+    ]
+    configuration = resolve_configuration(
+        ControllerSettings(kubernetes_version="1.29.6"), snapshot.control_plane
+    )
+    prediction = predict(snapshot, make_scenario(events, horizon=200), configuration)
+    of_nodes = {report.node: report.changes for report in prediction.nodes}
+    given_up = {
+        (change.earliest_seconds, change.latest_seconds, change.certainty)
+        for name in silent
+        for change in of_nodes[name]
+        if (change.what, change.value) == ("ready", "Unknown")
+    }
+    [(earliest, latest, certainty)] = given_up
+    assert latest - earliest > 5 and certainty == "certain"

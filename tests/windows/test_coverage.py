@@ -99,7 +99,11 @@ def test_a_few_unknown_heartbeats_are_all_tried() -> None:
 def test_outer_bounds_hold_and_what_they_call_certain_happens() -> None:
     world, prediction = many_silent()
     for seed in range(4):
-        assert not list(contradictions(world, prediction, draw_reality(world, random.Random(seed))))
+        assert not list(
+            contradictions(
+                world.scenario.end_ns, prediction, draw_reality(world, random.Random(seed))
+            )
+        )
 
 
 def test_a_pod_on_its_way_out_takes_no_proof_from_the_others_of_its_node() -> None:
@@ -113,7 +117,9 @@ def test_a_pod_on_its_way_out_takes_no_proof_from_the_others_of_its_node() -> No
     told = {each.pod: each for each in prediction.evictions}
     assert (told["p-n00"].certainty, told["ending"].certainty) == ("certain", "possible")
     assert told["ending"].windows == told["p-n00"].windows
-    assert not list(contradictions(world, prediction, draw_reality(world, random.Random(1))))
+    assert not list(
+        contradictions(world.scenario.end_ns, prediction, draw_reality(world, random.Random(1)))
+    )
 
 
 def test_nothing_is_proven_certain_where_the_zone_may_stop_tainting() -> None:

@@ -17,9 +17,12 @@ from builders import (
     make_taint,
 )
 from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.kube.objects import ControlPlaneFlags
 from kubectl_evictplan.kube.topology import EXCLUDE_DISRUPTION
 from kubectl_evictplan.prediction.predict import predict
-from kubectl_evictplan.scenarios.scenario import ControllerSettings
+from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
+from kubectl_evictplan.windows.pieces import Piece
+from kubectl_evictplan.windows.unknowns.of_node_runs import ZoneWalk
 
 
 def excluded_and_silent(
@@ -124,3 +127,47 @@ def test_a_pass_may_swap_the_taint_of_whoever_had_it_before_the_start() -> None:
     ]
     # A tick that finds it silent writes that 40 s after the heartbeat at the earliest, and swaps the taint a tick later.
     assert 42 <= removed.earliest_seconds < 42.1
+
+
+def walks_that_matter(*events: ScenarioEvent, release: str) -> int:
+    """In how many orders zones are looked at: zone a has one node that does not count, and one of zone b does."""
+    nodes = [
+        make_node("a1", zone="a", labels={EXCLUDE_DISRUPTION: "true"}),
+        make_node("b1", zone="b"),
+    ]
+    configuration = resolve_configuration(ControllerSettings(release), ControlPlaneFlags())
+    walk = ZoneWalk(make_snapshot(nodes), configuration)
+    return walk.fewest(Piece(make_scenario(events)))
+
+
+def test_a_zone_may_be_forgotten_until_a_node_is_made_that_counts_there() -> None:
+    later = make_event(30, "node-create", node=make_node("a2", zone="a", created=None))
+    assert walks_that_matter(later, release="1.29.6") == 2
+    elsewhere = make_event(30, "node-create", node=make_node("c1", zone="c", created=None))
+    assert walks_that_matter(later, elsewhere, release="1.29.6") == 2
+
+
+def test_a_zone_may_be_forgotten_while_its_nodes_are_passed_over() -> None:
+    nodes = [make_node("a1", zone="a"), make_node("b1", zone="b")]
+    touch = Piece(make_scenario([make_event(30, "lease-touch", "a1")]))
+    for release, orders in (("1.36.0", 1), ("1.37.0", 2)):
+        configuration = resolve_configuration(ControllerSettings(release), ControlPlaneFlags())
+        assert ZoneWalk(make_snapshot(nodes), configuration).fewest(touch) == orders
+
+
+def test_a_zone_that_was_forgotten_or_not_gets_fully_disrupted_with_all_others() -> None:
+    nodes = [
+        make_node("a1", zone="a", labels={EXCLUDE_DISRUPTION: "true"}),
+        make_node("b1", zone="b"),
+    ]
+    snapshot = make_snapshot(nodes, [make_pod("p", "a1")])
+    events = [
+        make_event(11, "node-ready", "b1", status="False"),
+        make_event(40, "node-create", node=make_node("a2", zone="a", created=None, heartbeat=40)),
+        make_event(50, "taint", "a1", taint="x:NoExecute"),
+    ]
+    configuration = resolve_configuration(ControllerSettings("1.29.6"), ControlPlaneFlags())
+    prediction = predict(snapshot, make_scenario(events, horizon=100), configuration)
+    [zone] = (one for one in prediction.zones if one.zone == "/a")
+    full = [state for state in zone.states if state.state == "FullDisruption"]
+    assert any(state.earliest_seconds <= 11 < state.latest_seconds for state in full)

@@ -5,9 +5,14 @@ from __future__ import annotations
 import random
 
 import pytest
-from contradictions import contradictions, node_contradictions, zone_contradictions
+from contradictions import (
+    contradictions,
+    node_contradictions,
+    told_before_start,
+    zone_contradictions,
+)
 from drain_worlds import DrainedWorld
-from realities import draw_reality
+from realities import World, draw_reality
 from soak_worlds import draw_soak_world
 
 from builders import ns
@@ -84,6 +89,18 @@ def test_changes_of_a_node_that_are_samples_leave_no_gap_between_them() -> None:
     assert first.unsure and second.unsure
     known = result.nodes.windows[exact, 0]
     assert (known.earliest_ns, known.latest_ns, known.unsure) == (ns(3), ns(3), False)
+
+
+@pytest.mark.parametrize("seed", [290_100_351, 290_100_377, 20_000_201_128])
+def test_what_a_tick_before_the_start_left_in_line_comes_after_the_start(seed: int) -> None:
+    _, world = draw_soak_world(seed)
+    assert isinstance(world, World)
+    prediction = predict(world.snapshot, world.scenario, world.configuration)
+    assert list(told_before_start(prediction)) == []
+    waited = [
+        each for node in prediction.nodes for each in node.changes if each.what == TAINT_ADDED
+    ]
+    assert any(each.earliest_seconds == 0 and each.certainty == "possible" for each in waited)
 
 
 def ns_spans(*spans: tuple[float, float]) -> tuple[tuple[int, int], ...]:

@@ -8,6 +8,9 @@ from __future__ import annotations
 from windows.lines import LAG, Line
 
 from kubectl_evictplan.cluster.timeline import Told
+from kubectl_evictplan.windows.budget import Budget
+from kubectl_evictplan.windows.line_replays import Replays
+from kubectl_evictplan.windows.unknowns.lines import PassLag
 
 
 def _two_wait_and_one_joins(tick: float) -> Line:
@@ -50,3 +53,27 @@ def test_a_token_that_two_wait_for_only_if_its_pass_is_late_is_followed_by_one_t
     assert spans[0][0] == 5
     assert 13.05 < spans[-1][1] <= 13.06
     assert not certain
+
+
+def test_lags_in_between_for_which_nothing_is_left_are_missed() -> None:
+    line = _two_wait_and_one_joins(9.04)
+    line.tell(9.04, Told.SWAP, qps=0.0001)
+    enough, nothing = Replays(Budget()), Replays(Budget(0))
+    assert not any(wait.missed for waits in line.waits(enough).values() for wait in waits)
+    assert not enough.cut_short
+    assert all(PassLag.name in wait.missed for (wait,) in line.waits(nothing).values())
+    assert nothing.cut_short
+    assert nothing.budget.left > enough.budget.left - Budget().left
+
+
+def test_passes_are_work_as_what_a_line_is_told_is() -> None:
+    line, longer = _two_wait_and_one_joins(9.04), _two_wait_and_one_joins(9.04)
+    longer.silent(400, "d", "e", "f")
+    spent = []
+    for one in (line, longer):
+        one.returns(500, 500.02, "b")  # so they are not told alike
+        known = Replays(Budget())
+        one.waits(known)
+        spent.append(Budget().left - known.budget.left)
+    told = len(longer.told) - len(line.told)
+    assert spent[1] - spent[0] > 2 * told  # with passes at once, and late

@@ -85,3 +85,17 @@ def test_each_of_two_pods_of_one_name_ends_as_quickly_or_slowly_as_it_likes() ->
     told = {(row.uid, row.controller, row.certainty) for row in prediction.evictions}
     assert ("second", "pod-gc", "possible") in told
     assert prediction.inputs.coverage.exact == 0
+
+
+def test_a_name_that_is_used_again_once_has_no_part_in_when_one_is_that_is_used_twice() -> None:
+    nodes = [make_node("n0"), make_node("n1"), make_node("n2", taints=["A:NoExecute"])]
+    pods = [make_pod(name, "n0") for name in ("once", "twice")]
+    events = []
+    for at, name, node in ((10, "twice", "n2"), (50, "twice", "n1"), (60, "once", "n2")):
+        events.append(make_event(at, "pod-delete", pods=(f"default/{name}",)))
+        pod = make_pod(name, node, created=None, uid=f"uid-{at}")
+        events.append(make_event(at + 5, "pod-create", pod=pod))
+    snapshot = make_snapshot(nodes, pods)
+    configuration = resolve_configuration(ControllerSettings("1.29.6"), snapshot.control_plane)
+    prediction = predict(snapshot, make_scenario(events, horizon=100), configuration)
+    assert {eviction.uid for eviction in prediction.evictions} == {"uid-10", "uid-60"}

@@ -5,10 +5,18 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from builders import make_lease, make_node, make_pod, make_scenario, make_snapshot, ns
+from builders import (
+    make_event,
+    make_lease,
+    make_node,
+    make_pod,
+    make_scenario,
+    make_snapshot,
+    ns,
+)
 from kubectl_evictplan.cluster.timeline import PodDeleted, TaintAdded, TaintRemoved, Timeline
 from kubectl_evictplan.controllers.flags import resolve_configuration
-from kubectl_evictplan.scenarios.scenario import ControllerSettings
+from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
 from kubectl_evictplan.simulation.playback import NodePlayback
 from kubectl_evictplan.simulation.simulate import simulate
 
@@ -16,7 +24,10 @@ UNREACHABLE, NOT_READY = "unreachable", "not-ready"
 
 
 def played(
-    playback: NodePlayback, release: str = "1.29.6", *, flags: dict[str, str] | None = None
+    playback: NodePlayback,
+    release: str = "1.29.6",
+    *events: ScenarioEvent,
+    flags: dict[str, str] | None = None,
 ) -> Timeline:
     """One node that was ready, with one pod that tolerates nothing."""
     snapshot = make_snapshot(
@@ -25,7 +36,7 @@ def played(
     settings = ControllerSettings(kubernetes_version=release, flags=flags or {})
     configuration = resolve_configuration(settings, snapshot.control_plane)
     configuration = replace(configuration, node_lifecycle_enabled=False)
-    scenario = make_scenario(horizon=200)
+    scenario = make_scenario(events, horizon=200)
     return simulate(snapshot, scenario, configuration, played_back={"n0": playback})
 
 
@@ -94,3 +105,15 @@ def test_without_taint_manager_a_served_node_loses_its_pods_by_timeout(release: 
     flags = {"enable-taint-manager": "false"}
     timeline = played(NodePlayback((ns(40),), at((45, "")), (ns(50),)), release, flags=flags)
     assert (taints(timeline), deleted(timeline)) == ([], [50])
+
+
+def test_without_taint_manager_a_new_process_knows_of_no_eviction() -> None:
+    flags = {"enable-taint-manager": "false"}
+    late = make_event(60, "pod-create", pod=make_pod("late", "n0", created=None))
+    served = NodePlayback((ns(40),), at((45, "")), (ns(50),))
+    # What appears on a node that was evicted goes at once, but not after its process.
+    assert deleted(played(served, "1.23.13", late, flags=flags)) == [50, 60]
+    ends = make_event(55, "controller-stop")
+    begins = make_event(59, "controller-start")
+    assert deleted(played(served, "1.23.13", ends, late, flags=flags)) == [50]
+    assert deleted(played(served, "1.23.13", ends, begins, late, flags=flags)) == [50]

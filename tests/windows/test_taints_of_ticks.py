@@ -112,3 +112,21 @@ def test_so_may_a_pass_without_taint_manager_just_delete_its_pods() -> None:
         entries = simulate(snapshot, scenario, configuration, timing).entries
         deleted = next(each.at_ns for each in entries if isinstance(each, PodDeleted))
         assert deleted == ns(8 + phase)
+
+
+def test_who_waits_at_the_start_gets_the_other_taint_exchanged_by_the_next_tick_and_not_at_once() -> (
+    None
+):
+    """What put it in line was a tick of before the start, which saw no taint that somebody puts on in this instant."""
+    nodes = [
+        make_node("n0", ready="Unknown", transition=-30, heartbeat=-90),
+        make_node("n1", ready="Unknown", transition=-30, heartbeat=-90),
+    ]
+    pods = [make_pod("p", "n0", tolerations=[tolerates(NOT_READY)])]
+    leases = [make_lease(name, -90) for name in ("n0", "n1")]
+    snapshot = make_snapshot(nodes, pods, leases=leases)
+    put = make_event(0, "taint", "n0", taint=f"{NOT_READY}:NoExecute")
+    configuration = resolve_configuration(ControllerSettings("1.34.4"), snapshot.control_plane)
+    prediction = predict(snapshot, make_scenario([put], horizon=60), configuration)
+    [eviction] = prediction.evictions
+    assert eviction.earliest_seconds == 0 and eviction.latest_seconds >= 5

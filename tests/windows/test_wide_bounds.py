@@ -15,10 +15,12 @@ from builders import (
     UNREACHABLE,
     default_tolerations,
     make_event,
+    make_lease,
     make_node,
     make_pod,
     make_scenario,
     make_snapshot,
+    ns,
     tolerates,
 )
 from kubectl_evictplan.cluster.timeline import PodDeleted
@@ -28,7 +30,9 @@ from kubectl_evictplan.prediction.predict import predict, simulated, told
 from kubectl_evictplan.prediction.prepared import PreparedCluster
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
 from kubectl_evictplan.simulation.simulate import simulate
+from kubectl_evictplan.windows.outcome import TAINT_ADDED, TAINT_REMOVED, NodeChangeKey
 from kubectl_evictplan.windows.spans import NEVER_NS
+from kubectl_evictplan.windows.wide_bounds import WideBounds
 
 
 def worlds(seeds: range) -> Iterator[tuple[int, World]]:
@@ -358,3 +362,30 @@ def earliest(
         for name, possible in found.possible.items()
         if any(each.decision is not None for each in possible)
     }
+
+
+def test_what_somebody_does_to_a_taint_that_follows_the_status_is_put_right() -> None:
+    nodes = [
+        make_node("n0", ready="Unknown", taints=[f"{UNREACHABLE}:NoSchedule"]),
+        make_node("n1"),
+    ]
+    events = [
+        make_event(30, "untaint", ("n0", "n1"), taint=UNREACHABLE),
+        make_event(40, "taint", "n1", taint=f"{UNREACHABLE}:NoSchedule"),
+    ]
+    snapshot = make_snapshot(nodes, leases=[make_lease("n0", -300)])
+    configuration = resolve_configuration(ControllerSettings("1.29.6"), snapshot.control_plane)
+    scenario = make_scenario(events, horizon=100)
+    bounds = WideBounds.of(snapshot, scenario, configuration).changes
+    at_ns = {
+        (name, what): [
+            span
+            for span in bounds.changes(NodeChangeKey(name, what, f"{UNREACHABLE}:NoSchedule"))
+            if span[0] == span[1]
+        ]
+        for name in ("n0", "n1")
+        for what in (TAINT_ADDED, TAINT_REMOVED)
+    }
+    assert (ns(30), ns(30)) in at_ns["n0", TAINT_ADDED]
+    assert (ns(30), ns(30)) not in at_ns["n1", TAINT_ADDED]
+    assert (ns(40), ns(40)) in at_ns["n1", TAINT_REMOVED]

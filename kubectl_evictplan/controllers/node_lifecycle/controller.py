@@ -123,10 +123,15 @@ class NodeLifecycle:
     def stop(self) -> None:
         """The process ends: nothing of it happens any more, all memory is lost."""
         self._state.unwatch([self._node_changed, self._pod_changed])
-        self._kubelets.watchers.remove(self._look_at)
         if self._tick_call is not None:
             self._tick_call.cancel()
         self._queues.stop()
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Nothing of the process is asked for any more: hold nothing that holds it."""
+        self._kubelets.watchers.remove(self._look_at)
+        del self._queues.process
 
     def _load_warm(self) -> None:
         """Memory of a controller that has been watching this cluster for long."""
@@ -169,7 +174,7 @@ class NodeLifecycle:
         if self._process_start_ns is not None:
             seen_ns = max(seen_ns, self._process_start_ns)
         if seen_ns <= newest_tick_ns:
-            self._tainter.process(node, ready.status)
+            self._tainter.process(node, ready.status, ticked_ns=newest_tick_ns)
 
     def _tell_what_no_process_saw(self) -> None:
         """What a pass of a new process would see of nodes, where that is not what was told last."""

@@ -83,14 +83,8 @@ class NoExecuteTainter:
         """Whether the node carries a NoExecute taint of the node lifecycle controller."""
         return any(is_lifecycle_no_execute(taint) for taint in node.taints)
 
-    @staticmethod
-    def has_wanted_taint(node: Node) -> bool:
-        """Whether the node has the taint that its Ready condition asks for."""
-        key = NOT_READY if node.ready_status == FALSE else UNREACHABLE
-        return has_taint(node.taints, key, NO_EXECUTE)
-
-    def process(self, node: Node, status: str) -> None:
-        """``processTaintBaseEviction``; ``node`` is the tick's copy, its taints may be stale."""
+    def process(self, node: Node, status: str, *, ticked_ns: int | None = None) -> None:
+        """``processTaintBaseEviction``; ``node`` is the tick's copy, its taints may be stale. ``ticked_ns``: when the tick was, if not now."""
         if status == TRUE:
             self.mark_reachable(node)
             return
@@ -103,7 +97,8 @@ class NoExecuteTainter:
             self._swap(node, wanted, opposite, rule="processTaintBaseEviction")
         else:
             lacks_taint = not has_taint(node.taints, wanted, NO_EXECUTE)
-            self._queues.mark(node.name, self._profile.queue_mode, lacks_taint=lacks_taint)
+            mode = self._profile.queue_mode
+            self._queues.mark(node.name, mode, lacks_taint=lacks_taint, ticked_ns=ticked_ns)
 
     def mark_reachable(self, node: Node, *, walked: bool = False) -> None:
         """``markNodeAsReachable``: untaint (two writes) and leave the line of the current zone (``ZoneQueues.reachable``)."""

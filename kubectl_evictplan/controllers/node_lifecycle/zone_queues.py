@@ -118,13 +118,16 @@ class ZoneQueues:
         told = Told.SWAPPED if swapped else Told.MARK
         self.record(told, self._zones.zone_of(name), name, status=status)
 
-    def mark(self, name: str, mode: str, *, lacks_taint: bool) -> None:
-        """``markNodeForTainting``; a wait is told once."""
+    def mark(
+        self, name: str, mode: str, *, lacks_taint: bool, ticked_ns: int | None = None
+    ) -> None:
+        """``markNodeForTainting``; a wait is told once. ``ticked_ns``: when the tick was that does it, if not now."""
         now_ns, zone = self._state.now_ns, self._zones.zone_of(name)
         last_tick_ns = self._ticks.newest(now_ns)
         queue = self._queues[zone]
         waited = bool(queue)
-        if queue.mark(name, mode, now_ns, last_tick_ns, lacks_taint=lacks_taint):
+        at_ns = now_ns if ticked_ns is None else ticked_ns
+        if queue.mark(name, mode, at_ns, last_tick_ns, lacks_taint=lacks_taint):
             if name not in self._announced:
                 self._announced[name] = zone
                 because = self._state.node_causes[name]

@@ -183,6 +183,7 @@ class Bounded(msgspec.Struct, frozen=True):
     pods: Sequence[Pod]
     chances: tuple[Chance, ...]
     pushes: tuple[Push, ...]
+    unknown: tuple[Unknown, ...]
 
 
 class Surroundings(msgspec.Struct, frozen=True):

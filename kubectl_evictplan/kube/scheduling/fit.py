@@ -67,7 +67,10 @@ def bounds_and_fits(
 ) -> tuple[Sequence[Bounded], Callable[[], Iterable[Fit]]]:
     """Return what holds whatever the scheduler prefers, and what makes ``fits``, in the same order; to be called once."""
     check = _Check(surroundings, replacements, since_ns)
-    bounded = [Bounded(group.pods, told.chances, told.pushes) for group, _, told in check.in_order]
+    bounded = [
+        Bounded(group.pods, told.chances, told.pushes, (*unknown, *told.unknown))
+        for group, unknown, told in check.in_order
+    ]
     return bounded, check.answers
 
 

@@ -8,7 +8,12 @@ from typing import Annotated
 import msgspec
 from msgspec.structs import replace
 
-from kubectl_evictplan.scenarios.field_types import DURATION, DURATION_FROM_0, STATUS
+from kubectl_evictplan.scenarios.field_types import (
+    DURATION,
+    DURATION_FROM_0,
+    POSTED_STATUS,
+    STATUS,
+)
 from kubectl_evictplan.scenarios.history import History
 from kubectl_evictplan.scenarios.names import listed
 from kubectl_evictplan.scenarios.scenario import OUTAGE, NodesEvent, OutagePart, ScenarioEvent
@@ -60,9 +65,10 @@ class StopKubelet(NodesEvent, frozen=True, kw_only=True):
 
 
 class StartKubelet(NodesEvent, frozen=True, kw_only=True):
-    """The kubelets are back, post Ready=True and finish what was deleted meanwhile.
+    """The kubelets are back, post a Ready condition and finish what was deleted meanwhile.
 
     ``within_ns``: each of them is back so long after ``at_ns`` at the latest, nobody knows when.
+    ``status``: of Ready; one that says False is heard, and ends no pods.
     """
 
     action = "kubelet-start"
@@ -71,6 +77,7 @@ class StartKubelet(NodesEvent, frozen=True, kw_only=True):
     seen_by_monitor = True
 
     within_ns: Annotated[int, DURATION_FROM_0] = msgspec.field(default=0, name="within")
+    status: Annotated[str, POSTED_STATUS] = "True"
     outage: Annotated[OutagePart | None, OUTAGE] = None
 
     @property
@@ -93,7 +100,7 @@ class StartKubelet(NodesEvent, frozen=True, kw_only=True):
 
     def happen(self, cluster: SimulatedCluster) -> None:
         for name in self.nodes:
-            cluster.kubelets.post_ready(name, "True", cluster.note(self, node=name))
+            cluster.kubelets.post_ready(name, self.status, cluster.note(self, node=name))
 
 
 class PostReady(NodesEvent, frozen=True, kw_only=True):

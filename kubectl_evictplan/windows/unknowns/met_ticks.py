@@ -174,6 +174,8 @@ class MetTicks:
             for each, ticks in product(begun, self._changes):
                 if each.served is not None:
                     found.update(dict.fromkeys(self._otherwise(each, 0, ticks)))
+            for each in begun:
+                found.update(dict.fromkeys(self._just_served(each)))
         return list(found)
 
     def _ends_of_countdowns(self, *, by_exchange: bool) -> Iterator[Span]:
@@ -240,6 +242,22 @@ class MetTicks:
                 if self._latest and begun.tick[0] <= at_ns - _SERVED_AFTER_NS:
                     moved = self._held(own_ns, at_ns - _SERVED_AFTER_NS, tick_ns)
                     yield from self._if_otherwise(begun, delay_ns, moved, at_ns)
+
+    def _just_served(self, begun: _Begun) -> Iterator[MovedTicks]:
+        """The earliest instants at which a node is served before the tick that wants it no more, where the first end has that tick before the token."""
+        if not self._latest or begun.served is None:
+            return
+        for first_ns, last_ns, status in _decisions(self._records[begun.name]):
+            served_ns = begun.served[0]
+            if status != TRUE or begun.at_ns != last_ns - 1 or served_ns < first_ns:
+                continue
+            moved = self._held(last_ns, served_ns + 1, last_ns)
+            if moved is None:
+                continue
+            if begun.tick is not None:
+                served_ns = max(served_ns, moved.instant_ns(begun.tick[1]))
+            if served_ns < moved.instant_ns(last_ns):
+                yield moved._replace(service=_Service(begun.name, begun.at_ns, served_ns))
 
     def _held(self, from_ns: int, to_ns: int, meets_ns: int) -> MovedTicks | None:
         """The tick of this end at ``from_ns`` held at ``to_ns``; None where there is no such tick."""

@@ -14,6 +14,7 @@ from kubectl_evictplan.engine.event_queue import LoopGrid
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node
 from kubectl_evictplan.scenarios.actions.nodes import DeleteNode
+from kubectl_evictplan.scenarios.actions.processes import TouchLease
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.simulate import starts_without_controller
 from kubectl_evictplan.windows.alike_nodes import AlikeNodes
@@ -37,6 +38,7 @@ class ZoneWalk(Unknown[Piece]):
     def __init__(self, snapshot: ClusterSnapshot, configuration: ControllerConfiguration) -> None:
         self._snapshot = snapshot
         self._membership = ZoneMembership(configuration)
+        self._passes_over = configuration.lease_circuit_breaker
 
     @cached_property
     def _places(self) -> list[tuple[str, str, bool]]:
@@ -58,17 +60,18 @@ class ZoneWalk(Unknown[Piece]):
             yield replace(part, zones_backwards=True)
 
     def _zones_may_vanish(self, scenario: Scenario) -> bool:
-        """Whether some zone may be left without a node that counts, next to another one."""
+        """Whether some zone may have no node that counts for a while, next to another one."""
         created = [event.node for event in scenario.events if event.node is not None]
         places = [*self._places, *map(self._place, created)]
         zones = {zone for _, zone, _ in places}
-        deleted = {
-            name
-            for event in scenario.events
-            if isinstance(event, DeleteNode)
-            for name in event.nodes
-        }
-        counted = {zone for name, zone, counts in places if counts and name not in deleted}
+        # A node that a tick passes over counts nowhere.
+        taking = (DeleteNode, TouchLease) if self._passes_over else DeleteNode
+        happens = (event for event in scenario.events if isinstance(event, taking))
+        taken = {name for event in happens for name in event.nodes}
+        stay = {zone for name, zone, counts in self._places if counts and name not in taken}
+        # Who is made later keeps a zone only where there was no zone before.
+        empty = {zone for name, zone, counts in places if not counts or name in taken}
+        counted = stay | (zones - empty)
         # Where a bystander is, a zone cannot vanish.
         elsewhere = set(self._snapshot.bystanders)
         return len(zones | elsewhere) > 1 and zones | elsewhere != counted | elsewhere

@@ -202,7 +202,7 @@ class PodExit(Unknown[PodTiming]):
                 continue
             tried.add(fraction)
             for key, from_ns, most_ns in run(_exiting(part, fraction).timing).exits:
-                inside = [at_ns - from_ns for at_ns in self._creations_ns[key]]
+                inside = [at_ns - from_ns for at_ns in self._creations_ns.get(key, ())]
                 inside = [each for each in inside if _JUST_NS < each <= most_ns]
                 decided.update((key, from_ns) for _ in inside)
                 left += [(each - _JUST_NS) / most_ns for each in inside]

@@ -1,0 +1,43 @@
+"""Budgets that count evictions from before the start whose pods are still there: for two minutes, and no longer."""
+
+from __future__ import annotations
+
+import random
+
+from drain_worlds import App, drain, drained_cluster, drains
+from drawn_drains import DrainedWorld, mistakes
+from msgspec.structs import replace
+
+from builders import ns
+from kubectl_evictplan.prediction.predict import predict
+
+
+def evicted_before(ago: float, *, least: int = 2) -> DrainedWorld:
+    """Three pods of which a budget wants two; somebody has just evicted one that goes on running."""
+    snapshot = drained_cluster(App("web", ["a1", "b1", "b2"], least=least))
+    [budget] = snapshot.budgets
+    since_ns = snapshot.taken_at_ns - ns(ago)
+    counted = replace(
+        budget,
+        disrupted_pods=(("web-2", since_ns),),
+        disruptions_allowed=0,
+        current_healthy=2,
+    )
+    return DrainedWorld(replace(snapshot, budgets=(counted,)), drains(drain("a1")))
+
+
+def test_a_budget_is_not_closed_for_ever_by_an_eviction_that_it_forgets() -> None:
+    world = evicted_before(10)
+    prediction = predict(*world, assume_ready=(ns(3), ns(3)))
+    [report] = prediction.drains
+    assert report.end_reason != "never"
+    [eviction] = prediction.evictions
+    # It is forgotten 2 minutes after it was noted, and kubectl asks every 5 s.
+    assert 110 <= eviction.earliest_seconds <= eviction.latest_seconds <= 117
+    assert not mistakes(world, random.Random(1), 8)
+
+
+def test_what_it_wants_is_missing_for_ever_whatever_it_forgets() -> None:
+    world = evicted_before(10, least=3)
+    [report] = predict(*world, assume_ready=(ns(3), ns(3))).drains
+    assert report.end_reason == "never"
