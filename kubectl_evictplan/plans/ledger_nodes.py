@@ -44,6 +44,8 @@ _COMPARED = (READY, TAINT_ADDED, TAINT_REMOVED, DELETED)
 _OPPOSITE = {TAINT_ADDED: TAINT_REMOVED, TAINT_REMOVED: TAINT_ADDED}
 # kubectl looks once a second whether a pod is gone.
 _POLL_NS = SECOND_NS
+# How closely a watch that goes on tells when a pod was gone: to two of its pieces and a second of the clocks.
+_WATCHED_NS = 3 * SECOND_NS
 
 
 def entries(
@@ -277,8 +279,8 @@ def _judged_end(
         off_ns = off_by_ns(ended, [window])
         if off_ns:
             return Judged(OUTSIDE, "", off_ns)
-        is_near = ended.width_ns <= 3 * SECOND_NS
-        if is_near or ended.lies_in(tolerant(window)):
+        is_watched = ended.width_ns <= _WATCHED_NS + _POLL_NS
+        if is_watched or ended.lies_in(tolerant(window)):
             return Judged(INSIDE, "", 0)
         return Judged(UNKNOWN, "vanished-unseen")
     if is_open or sightings.until_ns <= tolerant(window).latest_ns:

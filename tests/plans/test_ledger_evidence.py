@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from plans.ledger_worlds import POD, START, at, entry_of, event, expectation, look, predicted
+from plans.ledger_worlds import (
+    POD,
+    START,
+    at,
+    deleted,
+    entry_of,
+    event,
+    expectation,
+    look,
+    predicted,
+)
 
 from kubectl_evictplan.kube.objects import Taint
 from kubectl_evictplan.kube.sightings import (
@@ -15,8 +25,9 @@ from kubectl_evictplan.kube.sightings import (
     SeenNode,
 )
 from kubectl_evictplan.plans.ledger import ledger_of
-from kubectl_evictplan.plans.sightings import Look, Sightings
+from kubectl_evictplan.plans.sightings import Change, Look, Sightings
 from kubectl_evictplan.prediction.document import (
+    DrainReport,
     NodeChange,
     NodeReport,
 )
@@ -139,6 +150,25 @@ def test_a_node_of_another_uid_says_that_the_first_was_deleted() -> None:
     expected = expectation(nodes=(report(change("deleted", "", 40, 46)),))
     looks = (node_look(40, SeenNode("n1", "old")), node_look(45, SeenNode("n1", "new")))
     assert ledger_of(expected, Sightings(looks), START).nodes[0].verdict == "inside"
+
+
+# -- drains -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("seen_gone", "verdict"),
+    [((5, 8), "inside"), ((5, 9), "unknown"), ((7, 12), "inside"), ((20, 22), "outside")],
+)
+def test_a_drain_ends_where_a_watch_tells_that_its_last_pod_was_gone(
+    seen_gone: tuple[float, float], verdict: str
+) -> None:
+    drain = DrainReport("n1", 0.0, 0.0, 7.0, 15.0, 0, "drained", (), (), ())
+    expected = expectation(predicted((5, 5.5), controller="eviction-api"), drains=(drain,))
+    gone = Change(Interval(*map(at, seen_gone)), deleted(POD, 5), gone=True)
+    (entry,) = ledger_of(
+        expected, Sightings((look(1, POD), look(30)), changes=(gone,)), START
+    ).drains
+    assert entry.verdict == verdict
 
 
 def test_an_event_that_comes_twice_is_one_event() -> None:
