@@ -89,19 +89,23 @@ class SureDrains:
             nobody = not turn.pods and not turn.may_meet_others
             return DrainEnd.DRAINED if nobody else None
         ends = [self._end_of(pod, turn) for pod in turn.pods]
-        for pod, end in zip(turn.pods, ends, strict=True):
-            # A pod that nobody knows may keep its place for ever.
-            comes = not (turn.strangers and turn.options.parallel)
-            if end is DrainEnd.DRAINED and turn.sole_controller and comes:
-                self.evicted.add(EvictionKey(pod.key, pod.uid, turn.controller, 0))
         guests = [self._end_of(pod, turn) for pod in turn.guests]
         skipped = turn.options.skipped_after_ns is not None
-        gone = skipped or not any(
-            turn.finalizers.lasting(pod) for pod in (*turn.pods, *turn.guests)
-        )
-        gone = gone and all(self._ends(one, turn) for one in turn.leaving)
-        gone = gone and all(self._is_surely_met(one, turn) for one in turn.strangers)
-        if None in ends or not gone or any(end is not DrainEnd.DRAINED for end in guests):
+        lasting = [
+            not skipped and bool(turn.finalizers.lasting(pod)) for pod in (*turn.pods, *turn.guests)
+        ]
+        endless = [
+            end is None or lasts for end, lasts in zip((*ends, *guests), lasting, strict=True)
+        ]
+        endless += [not self._ends(one, turn) for one in turn.leaving]
+        if turn.sole_controller and _comes_to_all(turn, sum(endless)):
+            self.evicted.update(
+                EvictionKey(pod.key, pod.uid, turn.controller, 0)
+                for pod, end in zip(turn.pods, ends, strict=True)
+                if end is DrainEnd.DRAINED
+            )
+        gone = not any(endless) and all(self._is_surely_met(one, turn) for one in turn.strangers)
+        if not gone or any(end is not DrainEnd.DRAINED for end in guests):
             return None
         return DrainEnd.ERROR if DrainEnd.ERROR in ends else DrainEnd.DRAINED
 
@@ -142,3 +146,12 @@ class SureDrains:
         sure = all(map(self._progress.opens_again, places))
         sure = sure and not any(map(self._covered.may_fail, places))
         return DrainEnd.DRAINED if sure else None
+
+
+def _comes_to_all(turn: PlannedTurn, endless: int) -> bool:
+    """Whether each pod has a place some day, where so many of those that are known may keep theirs for ever.
+
+    So may one that nobody knows.
+    """
+    places = turn.options.parallel
+    return not places or (not turn.strangers and endless < places)

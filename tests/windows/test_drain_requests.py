@@ -245,6 +245,20 @@ def test_beside_a_pod_that_keeps_its_place_for_ever_no_failure_is_certain() -> N
     assert told == {0: [True], 1: [False]}
 
 
+def test_no_pod_surely_goes_that_waits_for_a_place_which_may_never_be_free() -> None:
+    full, free = App("full", ["a1", "b1"], least=2), App("web", ["a1", "b1"], least=1)
+    sure = {
+        places: {
+            key.pod
+            for key in proven(
+                drained_cluster(full, free), drain("a1", parallel=places)
+            ).sure.evicted
+        }
+        for places in (0, 1, 2)
+    }
+    assert sure == {0: {"default/web-0"}, 1: set(), 2: {"default/web-0"}}
+
+
 def test_pods_at_a_time_may_end_by_the_timeout_before_the_one_that_fails_is_asked() -> None:
     full, both = App("full", ["a1", "b1"], least=2), App("two", ["a1", "b1"], least=1)
     snapshot = drained_cluster(full, both, budgets=[make_budget("z", app="two", most=1)])
