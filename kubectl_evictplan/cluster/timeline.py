@@ -343,7 +343,9 @@ class Told(Enum):
     CREATED = "created"
     SPENT = "spent"
     SWAP = "swap"
-    # Of all zones: a new process, the end of one, and the midst of a tick, where a pass may fall.
+    # Of all zones: what a process of before the start remembers has been told; a new process, the end of one, and the midst of a
+    # tick, where a pass may fall.
+    LOADED = "loaded"
     STARTED = "started"
     STOPPED = "stopped"
     MID_TICK = "mid-tick"
@@ -355,10 +357,11 @@ class Told(Enum):
     REACHABLE = "reachable"
     RETIRED = "retired"
     TAINTED_BEFORE = "tainted-before"
-    # Its Ready status changes; it is deleted; somebody else takes its taint away.
+    # Its Ready status changes; it is deleted; somebody else takes its taint away, or puts the one on that it is to have.
     STATUS = "status"
     NODE_GONE = "node-gone"
     UNTAINTED = "untainted"
+    TAINTED = "tainted"
 
 
 class QueueOperation(msgspec.Struct, frozen=True, gc=False):

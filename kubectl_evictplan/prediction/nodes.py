@@ -12,7 +12,7 @@ from kubectl_evictplan.cluster.timeline import POD_GC, AboutNode, RunEntries, Zo
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import Node
-from kubectl_evictplan.kube.taints import key_and_effect
+from kubectl_evictplan.kube.taints import is_lifecycle_no_execute, key_and_effect
 from kubectl_evictplan.kube.topology import get_zone_key, zone_display_name
 from kubectl_evictplan.prediction.alike_pods import AlikePods
 from kubectl_evictplan.prediction.causes import seconds
@@ -50,7 +50,7 @@ def node_reports(
             entries.setdefault((entry.node, *change), []).append(entry)
     windows = _windows(exploration)
     by_node: dict[str, list[NodeChange]] = {}
-    repeated = set(_put_on_once_more(nominal))
+    repeated = set(_put_on_once_more(nominal, nodes))
     for key in {**entries, **windows}:
         for found in _matched(entries.get(key, ()), windows.get(key, ())):
             if found[1] is None and id(found[0]) in repeated:
@@ -78,15 +78,19 @@ def _windows(exploration: Exploration) -> dict[_Change, Sequence[WindowOverRuns]
     }
 
 
-def _put_on_once_more(nominal: RunEntries) -> Iterator[int]:
-    """The ids of entries in which node lifecycle writes a taint that it has written already."""
-    shown: set[tuple[str, str]] = set()
-    for entry in nominal.of(timeline.TaintAdded, timeline.TaintRemoved, timeline.NodeDeleted):
+def _put_on_once_more(nominal: RunEntries, nodes: Mapping[str, Node]) -> Iterator[int]:
+    """The ids of entries in which node lifecycle writes a taint, or people write one of its taints, that the node has already."""
+    entries = nominal.of(timeline.TaintAdded, timeline.TaintRemoved, timeline.NodeDeleted)
+    names = {entry.node for entry in entries} & nodes.keys()
+    shown = {(name, key_and_effect(taint)) for name in names for taint in nodes[name].taints}
+    for entry in entries:
         if isinstance(entry, timeline.TaintChanged):
             taint = entry.node, key_and_effect(entry.taint)
             if isinstance(entry, timeline.TaintRemoved):
                 shown.discard(taint)
-            elif taint in shown and entry.by == timeline.NODE_LIFECYCLE:
+            elif taint in shown and (
+                entry.by == timeline.NODE_LIFECYCLE or is_lifecycle_no_execute(entry.taint)
+            ):
                 yield id(entry)
             else:
                 shown.add(taint)

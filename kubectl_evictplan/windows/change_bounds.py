@@ -139,15 +139,20 @@ class ChangeBounds:
             yield from self._added(course, taint) if added else self._removed(course, taint)
         elif taint in LIFECYCLE_NO_EXECUTE_KEYS and effect == NO_SCHEDULE:
             if key.what == TAINT_ADDED:
-                yield from self._becomes(course, _STATUS_OF[taint])
+                has = key.value in map(key_and_effect, self._taints_at_start.get(course.name, ()))
+                yield from self._becomes(course, _STATUS_OF[taint], again_only=has)
                 yield from self._put_right(course, taint, RemoveTaint)
             elif key.what == TAINT_REMOVED:
                 yield from self._ceases(course, _STATUS_OF[taint])
                 yield from self._put_right(course, taint, AddTaint)
 
-    def _becomes(self, course: NodeCourse, status: str, *, ticks: bool = False) -> Iterator[Span]:
-        """When the node gets that status; ``ticks``: as far as the monitor writes it."""
+    def _becomes(
+        self, course: NodeCourse, status: str, *, ticks: bool = False, again_only: bool = False
+    ) -> Iterator[Span]:
+        """When the node gets that status; ``ticks``: as far as the monitor writes it, ``again_only``: not as it has it at the start."""
         for stretch in course.stretches:
+            if again_only and stretch.status == status and stretch.begins[1] < 0:
+                continue
             if stretch.status == status and not ticks:
                 yield from self._seen(stretch.begins)
             elif stretch.unknown is not None and status == UNKNOWN:
@@ -189,11 +194,16 @@ class ChangeBounds:
             yield from (life.begins for life in lives if life.begins[1] >= span[0])
 
     def _added(self, course: NodeCourse, taint: str) -> Iterator[Span]:
+        since_ns = 0
+        if any(each.at_start and each.taint.key == taint for each in course.taints):
+            # What is written anew while it stands changes nothing.
+            removed = (low_ns for low_ns, _ in self._removed(course, taint))
+            since_ns = min(removed, default=NEVER_NS)
         for standing in course.taints:
             low_ns, high_ns = standing.put
             # What a tick of before the start had in line is not there at the start: it comes from then on.
-            if standing.taint.key == taint and not standing.at_start and high_ns >= 0:
-                yield max(low_ns, 0), high_ns
+            if standing.taint.key == taint and not standing.at_start and high_ns >= since_ns:
+                yield max(low_ns, since_ns), high_ns
 
     def _removed(self, course: NodeCourse, taint: str) -> Iterator[Span]:
         for standing in course.taints:

@@ -20,7 +20,7 @@ from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, TRUE
 from kubectl_evictplan.controllers.taint_eviction import Decision, delete_is_refused
-from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.kube.durations import MICROSECOND_NS, SECOND_NS
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Node, Pod
 from kubectl_evictplan.kube.taints import is_lifecycle_no_execute, no_execute_taints
 from kubectl_evictplan.kube.tolerations import get_min_toleration_time_ns
@@ -77,7 +77,7 @@ def bound_deleted_again(
             spans = [(low, min(high, until_ns)) for low, high in spans if low <= until_ns]
             if spans:
                 told = found or _not_seen(node, pod, configuration)
-                result.evictions[key] = _perhaps(told, disjoint_outcomes(spans, 0))
+                result.evictions[key] = _perhaps(told, disjoint_outcomes(spans, MICROSECOND_NS))
 
 
 def _changes(

@@ -21,7 +21,7 @@ from kubectl_evictplan.cluster.timeline import AboutPod, Timeline, ZoneStateChan
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.durations import MINUTE_NS
 from kubectl_evictplan.kube.objects import NO_SCHEDULE, ClusterSnapshot, Pod
-from kubectl_evictplan.kube.taints import UNREACHABLE, key_and_effect, no_execute_taints
+from kubectl_evictplan.kube.taints import UNREACHABLE, no_execute_taints
 from kubectl_evictplan.kube.topology import zone_display_name
 from kubectl_evictplan.scenarios.outages import returns_within
 from kubectl_evictplan.scenarios.scenario import Scenario
@@ -32,7 +32,6 @@ from kubectl_evictplan.windows.node_runs import NodeRun, NodeRunner
 from kubectl_evictplan.windows.outcome import (
     READY,
     TAINT_ADDED,
-    TAINT_REMOVED,
     Exploration,
     NodeChangeKey,
     WindowOverRuns,
@@ -147,9 +146,6 @@ def _explored(
     _bound_samples(result, snapshot, scenario, configuration, horizon_ns, wide)
     given = snapshot, scenario, configuration, fates.orphans()
     _bound_what_no_run_shows(result, *given, horizon_ns)
-    again = {name for piece in plan for name in piece.still_in_line}
-    if again:
-        _drop_put_once_more(result, snapshot, again)
     for table in (result.nodes, result.zones, result.cancels):
         table.drop_after(horizon_ns)
     return result
@@ -204,20 +200,6 @@ def _bound_what_no_run_shows(
 
         given = snapshot, scenario.start_ns, configuration, horizon_ns
         bound_older_countdowns(result, pods, *given)
-
-
-def _drop_put_once_more(result: Exploration, snapshot: ClusterSnapshot, names: set[str]) -> None:
-    """A taint that is written anew while it stands changes nothing that a node shows, but its time."""
-    changed = {key for key, _ in result.nodes.windows}
-    stands = {
-        NodeChangeKey(node.name, TAINT_ADDED, key_and_effect(taint))
-        for node in snapshot.nodes
-        if node.name in names
-        for taint in node.taints
-        if NodeChangeKey(node.name, TAINT_REMOVED, key_and_effect(taint)) not in changed
-    }
-    for key, ordinal in [nth for nth in result.nodes.windows if nth[0] in stands]:
-        del result.nodes.windows[key, ordinal]
 
 
 def _explored_lines(

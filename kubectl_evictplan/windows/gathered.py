@@ -10,13 +10,20 @@ import msgspec
 from kubectl_evictplan.cluster.timeline import (
     POD_GC,
     EvictionScheduled,
+    NodeDeleted,
     PodDeleted,
     PodGone,
     TaintChanged,
+    TaintRemoved,
     Timeline,
     TimerCancelled,
 )
-from kubectl_evictplan.kube.taints import is_lifecycle_no_execute
+from kubectl_evictplan.kube.objects import Node
+from kubectl_evictplan.kube.taints import (
+    is_lifecycle_no_execute,
+    key_and_effect,
+    no_execute_taints,
+)
 from kubectl_evictplan.windows.circumstances import (
     Circumstance,
     Contribution,
@@ -24,6 +31,7 @@ from kubectl_evictplan.windows.circumstances import (
     tell_spans_apart,
 )
 from kubectl_evictplan.windows.outcome import (
+    TAINT_ADDED,
     CancelKey,
     EvictionKey,
     Exploration,
@@ -137,6 +145,31 @@ def _with_fates(
         yield nth, at_ns, fate
 
 
+def taints_at_start(nodes: Iterable[Node]) -> frozenset[NodeChangeKey]:
+    """The NoExecute taints that these nodes have, as what put them there."""
+    return frozenset(
+        NodeChangeKey(node.name, TAINT_ADDED, key_and_effect(taint))
+        for node in nodes
+        for taint in no_execute_taints(node.taints)
+    )
+
+
+def _written_anew(timeline: Timeline, at_start: frozenset[NodeChangeKey]) -> Iterator[int]:
+    """The places of entries in which a taint is put on a node that has it: its time is another one, and nothing that a node shows."""
+    stands = set(at_start)
+    for index, entry in enumerate(timeline.entries):
+        if isinstance(entry, TaintChanged):
+            key = taint_change(entry)
+            if isinstance(entry, TaintRemoved):
+                stands.discard(key._replace(what=TAINT_ADDED))
+            elif key in stands:
+                yield index
+            else:
+                stands.add(key)
+        elif isinstance(entry, NodeDeleted):
+            stands = {each for each in stands if each.node != entry.node}
+
+
 class Gathered(msgspec.Struct, eq=False):
     """Fills itself history by history; ``store`` writes the windows down."""
 
@@ -155,6 +188,8 @@ class Gathered(msgspec.Struct, eq=False):
     _quiet: set[int] = set()
     # Pods whose timer ends after the horizon in some run.
     _cut_off: set[str] = set()
+    # NoExecute taints that nodes have at the start.
+    at_start: frozenset[NodeChangeKey] = frozenset()
 
     def add(self, slot: Slot, timeline: Timeline, *, is_quiet: bool = False) -> int:
         """One more history; returns its number, for ``again``. ``is_quiet``: node lifecycle does nothing in it at the start itself."""
@@ -164,6 +199,7 @@ class Gathered(msgspec.Struct, eq=False):
         facts: list[tuple[_Nth, int]] = []
         ordinals: dict[_Key, int] = {}
         ended: set[tuple[str, int]] = set()
+        written_anew = set(_written_anew(timeline, self.at_start))
         for index, entry in enumerate(timeline.entries):
             key = self._key(entry)
             if isinstance(key, EvictionKey):
@@ -177,6 +213,8 @@ class Gathered(msgspec.Struct, eq=False):
             ordinal = ordinals[key] = ordinals.get(key, -1) + 1
             if isinstance(key, EvictionKey) and ordinal:
                 continue  # the object is Terminating or gone: another DELETE of it changes nothing
+            if index in written_anew:
+                continue
             nth = (key, ordinal)
             if nth not in self._found and not isinstance(key, NodeChangeKey):
                 self._found[nth] = _Found((timeline, index))

@@ -41,7 +41,7 @@ from kubectl_evictplan.windows.zone_lines import (
     is_seen_late,
 )
 
-_OUTSIDE = (Told.STATUS, Told.NODE_GONE, Told.UNTAINTED)
+_OUTSIDE = (Told.STATUS, Told.NODE_GONE, Told.UNTAINTED, Told.TAINTED)
 
 
 class LineReplay(msgspec.Struct, eq=False, dict=True):
@@ -338,10 +338,12 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
                     self._mark(name)
             case Told.REACHABLE:
                 self._reachable(name)
-            case Told.UNTAINTED:
-                if name in self._tainted:
-                    self._tainted.discard(name)
-                    self._mark_again.add(name)
+            case Told.UNTAINTED if name in self._tainted:
+                self._tainted.discard(name)
+                self._mark_again.add(name)
+            case Told.TAINTED:
+                self._tainted.add(name)
+                self._mark_again.add(name)
             case Told.TAINTED_BEFORE:
                 self._tainted.add(name)
                 self._wanted[name] = self._now_ns

@@ -24,22 +24,17 @@ from kubectl_evictplan.cluster.timeline import (
     Told,
 )
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
-from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, TRUE
+from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot
-from kubectl_evictplan.kube.taints import (
-    LIFECYCLE_NO_EXECUTE_KEYS,
-    NOT_READY,
-    UNREACHABLE,
-    is_lifecycle_no_execute,
-)
-from kubectl_evictplan.scenarios.actions.nodes import RemoveTaint
+from kubectl_evictplan.kube.taints import is_lifecycle_no_execute
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.simulate import simulate
 from kubectl_evictplan.windows.alike_nodes import AlikeNodes
 from kubectl_evictplan.windows.node_records import NOTHING, NodeRecord
 from kubectl_evictplan.windows.outcome import taint_change
 from kubectl_evictplan.windows.pieces import Piece
+from kubectl_evictplan.windows.taints_by_hand import with_taints_by_hand
 from kubectl_evictplan.windows.zone_lines import ZoneLine
 
 
@@ -130,9 +125,7 @@ class NodeRun:
                     self.nodes[entry.node].changes.append((what, value, entry.at_ns))
 
     def _read_operations(self) -> None:
-        log = [*self.timeline.queue_log, *self._untainted()]
-        # At one instant people come before ticks, but after what was there at the start.
-        log.sort(key=lambda each: (each.at_ns, each.told is not Told.UNTAINTED and each.at_ns > 0))
+        log = with_taints_by_hand(self.timeline.queue_log, self.scenario)
         zones_of: dict[str, set[str]] = defaultdict(set)
         for operation in log:
             if operation.told in _PLACES:
@@ -178,29 +171,6 @@ class NodeRun:
             if operation.at_ns == self._mid_tick_ns:
                 known.taken_back.add(operation.at_ns)
         return True
-
-    def _untainted(self) -> list[QueueOperation]:
-        """Lifecycle taints that the scenario takes away: the node of this run does not even have them."""
-        return [
-            QueueOperation(event.at_ns, Told.UNTAINTED, name=name)
-            for event in self.scenario.events
-            if isinstance(event, RemoveTaint)
-            for name in event.nodes
-            if any(event.removal.removes(key, NO_EXECUTE) for key in self._keys(name, event.at_ns))
-        ]
-
-    def _keys(self, name: str, at_ns: int) -> set[str]:
-        """The lifecycle taints that the node can have then: of what is wanted, and of what it shows."""
-        newest: dict[Told, str | None] = {}
-        for operation in self.timeline.queue_log:
-            if operation.name == name and operation.at_ns <= at_ns:
-                newest[operation.told] = operation.status
-        statuses = {newest.get(told) for told in (Told.MARK, Told.SWAPPED, Told.STATUS)} - {
-            None,
-            TRUE,
-        }
-        keys = {NOT_READY if status == FALSE else UNREACHABLE for status in statuses}
-        return keys or set(LIFECYCLE_NO_EXECUTE_KEYS)
 
 
 _PLACES = (Told.MARK, Told.SWAPPED, Told.RETIRED, Told.TAINTED_BEFORE)

@@ -116,13 +116,14 @@ class PodFates:
                 return
         if self._is_empty(order, runs):
             return
-        from kubectl_evictplan.windows.gathered import Gathered  # others only fall silent
+        from kubectl_evictplan.windows.gathered import Gathered, taints_at_start  # rarely needed
 
         pods = [pod for name in order for pod in self._pods_by_node.get(name, ())]
         world = self._worlds.of(names, pods)
         alone = len(names) == 1 and self._result.waits_alone(order[0])
         gap_ns = gap_between_outcomes_ns(self._configuration, alone=alone)
         gathered = Gathered(self._horizon_ns, gap_ns, alone=alone)
+        gathered.at_start = taints_at_start(world.snapshot.nodes)
         tried_all = self._simulate(world, order, runs, gathered, budget)
         unseen = not tried_all or PodExit.name in gathered.missed
         gathered.cut_short = unseen or any(run.missed_of(order) for run in runs)

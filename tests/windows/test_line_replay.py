@@ -136,6 +136,30 @@ def test_a_taint_removed_at_the_very_instant_of_a_tick_comes_back_with_that_tick
     assert line.served() == {"a": [5, 20]}
 
 
+def test_a_taint_put_on_by_hand_keeps_the_node_out_of_line() -> None:
+    line = Line()
+    line.silent(5, "a", "b")
+    line.tell(26, Told.UNTAINTED, "a")
+    line.tell(27, Told.TAINTED, "a")
+    line.tell(30, Told.MARK, "a")
+    assert line.served() == {"a": [5], "b": [15]}
+
+
+@pytest.mark.parametrize("release", ["1.18.6", "1.29.6"])
+def test_a_taint_put_on_by_hand_in_line_costs_its_token_all_the_same(release: str) -> None:
+    line = Line(release)
+    line.silent(5, "a", "b", "c")
+    line.tell(12, Told.TAINTED, "b")
+    assert line.tokens() == [5, 15, 25]
+
+
+def test_who_gets_its_taint_by_hand_in_line_comes_before_those_whom_ticks_put_there_anew() -> None:
+    line = Line("1.29.6")
+    line.silent(5, "a", "b", "c")
+    line.tell(7, Told.TAINTED, "c")
+    assert line.served() == {"a": [5], "c": [15], "b": [25]}
+
+
 @pytest.mark.parametrize(("spent", "at"), [(False, 2), (True, 10)])
 def test_a_token_spent_just_before_the_start_is_back_after_ten_seconds(
     *, spent: bool, at: float

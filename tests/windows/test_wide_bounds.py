@@ -389,3 +389,20 @@ def test_what_somebody_does_to_a_taint_that_follows_the_status_is_put_right() ->
     assert (ns(30), ns(30)) in at_ns["n0", TAINT_ADDED]
     assert (ns(30), ns(30)) not in at_ns["n1", TAINT_ADDED]
     assert (ns(40), ns(40)) in at_ns["n1", TAINT_REMOVED]
+
+
+@pytest.mark.parametrize("effect", ["NoExecute", "NoSchedule"])
+def test_a_taint_of_the_start_comes_again_only_after_it_may_be_gone(effect: str) -> None:
+    value = f"{UNREACHABLE}:{effect}"
+    taints = [f"{UNREACHABLE}:{each}" for each in ("NoExecute", "NoSchedule")]
+    dead = make_node("n0", ready="Unknown", taints=taints)
+    snapshot = make_snapshot([dead, make_node("n1")], leases=[make_lease("n0", -300)])
+    configuration = resolve_configuration(ControllerSettings("1.29.6"), snapshot.control_plane)
+
+    def comes(*events: ScenarioEvent) -> list[int]:
+        scenario = make_scenario([make_event(10, "cordon", "n0"), *events], horizon=100)
+        bounds = WideBounds.of(snapshot, scenario, configuration).changes
+        return [low for low, _ in bounds.changes(NodeChangeKey("n0", TAINT_ADDED, value))]
+
+    assert comes() == []
+    assert comes(make_event(30, "untaint", "n0", taint=value)) == [ns(30)]

@@ -162,6 +162,7 @@ class NodeLifecycle:
         if self._configuration.taint_mode:
             for name in sorted(self._attention):
                 self._stay_in_line(self._state.nodes[name], self._grid.newest(now_ns))
+        self._queues.record(Told.LOADED)
         if self._attention or self._zone_states.unsettled:
             self._schedule_tick(self._grid.at_or_after(now_ns))
 

@@ -1,0 +1,83 @@
+"""A lifecycle NoExecute taint that somebody puts on a node that is not ready, before or after its turn in line."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from builders import UNREACHABLE, epoch_ns, make_event, make_node, make_scenario, make_snapshot
+from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.kube.objects import Node, Taint
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
+
+TAINT = f"{UNREACHABLE}:NoExecute"
+
+
+def tainted(
+    *events: ScenarioEvent, down: int = 1, release: str = "1.29.6", phase: float | None = None
+) -> list[tuple[str, str, float, float]]:
+    """When which node gets the taint: n0 has been silent and tainted for long, others fall silent so that they wait from 2..7 on."""
+    names = [f"n{index}" for index in range(1, 10)]
+    snapshot = make_snapshot([_dead("n0"), *(make_node(name, zone="a") for name in names)])
+    phase_ns = None if phase is None else round(phase * 1e9)
+    settings = ControllerSettings(kubernetes_version=release, monitor_phase_ns=phase_ns)
+    configuration = resolve_configuration(settings, snapshot.control_plane)
+    silent = [make_event(0.5, "node-ready", names[: down - 1], status="False")] if down > 1 else []
+    scenario = make_scenario([*silent, *events], horizon=60)
+    return [
+        (report.node, change.certainty, change.earliest_seconds, change.latest_seconds)
+        for report in predict(snapshot, scenario, configuration).nodes
+        for change in report.changes
+        if change.what == "taint-added" and change.value.endswith(":NoExecute")
+    ]
+
+
+def _dead(name: str) -> Node:
+    node = make_node(name, zone="a", ready="Unknown", heartbeat=-900, transition=-800)
+    taint = Taint(UNREACHABLE, "NoExecute", time_added_ns=epoch_ns(-795.0))
+    return replace(node, taints=(taint,))
+
+
+def off(at: float) -> ScenarioEvent:
+    return make_event(at, "untaint", "n0", taint=TAINT)
+
+
+def on(at: float, name: str = "n0", taint: str = TAINT) -> ScenarioEvent:
+    return make_event(at, "taint", name, taint=taint)
+
+
+@pytest.mark.parametrize("release", ["1.18.6", "1.19.3", "1.29.6", "1.34.4"])
+def test_what_is_taken_off_and_put_on_in_one_instant_leaves_nothing_to_do(release: str) -> None:
+    assert tainted(off(3), on(3), release=release) == [("n0", "certain", 3.0, 3.0)]
+
+
+def test_a_node_with_the_taint_is_not_in_line_and_costs_the_others_no_token() -> None:
+    of_n1 = [found for found in tainted(off(3), on(3), down=2) if found[0] == "n1"]
+    assert of_n1 == tainted(down=2)
+
+
+def test_a_tick_in_between_puts_the_node_in_line_and_who_is_first_writes_the_taint() -> None:
+    # A tick comes within 5 s, and the pass behind it.
+    ((_, certainty, earliest, latest),) = tainted(off(12), on(19))
+    assert (certainty, earliest) == ("certain", pytest.approx(12, abs=0.001))
+    assert latest == pytest.approx(17.1, abs=0.1)
+
+
+def test_a_node_that_waits_is_tainted_by_its_token_or_by_hand_once() -> None:
+    ((_, certainty, earliest, latest),) = tainted(off(3), on(5))
+    assert (certainty, earliest, latest) == ("certain", pytest.approx(3, abs=0.001), 5.0)
+
+
+def test_what_is_taken_off_at_the_start_is_back_with_a_tick_of_that_instant() -> None:
+    ((_, certainty, earliest, latest),) = tainted(off(0), phase=0)
+    assert (certainty, earliest) == ("certain", 0.0)
+    assert latest == pytest.approx(10.1, abs=0.1)  # the token of the zone may be spent
+
+
+def test_a_taint_that_the_next_tick_exchanges_does_not_count() -> None:
+    other = "node.kubernetes.io/not-ready:NoExecute"
+    (first, second) = tainted(off(3), on(3, taint=other))
+    assert first == ("n0", "certain", 3.0, 3.0)
+    assert second[:2] == ("n0", "certain")
+    assert second[3] < 8.2
