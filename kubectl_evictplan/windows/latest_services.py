@@ -223,16 +223,17 @@ class LatestServices:
     ) -> dict[str, list[Service]]:
         """Of every time in which a node is surely not ready: from its beginning on, and from the longer segments of it."""
         longer, found = set(self.rates.segments), dict[str, list[Service]]()
-        spells: dict[ProcessLife, _Spells] = {}
+        of_eras: dict[tuple[ProcessLife, int], _Spells] = {}
         for course, run, down in waits:
-            life = self._life_until(down[-1][1])
-            if life not in spells:
-                spells[life] = self._spells_of(zone, life, known)
+            era = self._era_of(down[0][0], down[-1][1])
+            if era not in of_eras:
+                of_eras[era] = self._spells_of(zone, era, known)
+            spells = of_eras[era]
             for segment in down:
                 if segment is not down[0] and segment not in longer:
                     continue
                 for until_ns in sorted({segment[1], down[-1][1]}):
-                    latest_ns = self._latest_ns(zone, run, spells[life], (segment[0], until_ns))
+                    latest_ns = self._latest_ns(zone, run, spells, (segment[0], until_ns))
                     if latest_ns is None:
                         continue
                     service = Service(segment[0], latest_ns, until_ns)
@@ -279,10 +280,14 @@ class LatestServices:
         tokens = 1 + self._entries(zone, settled_ns)
         return settled_ns + PASS_LAG_MAX_NS + tokens * token_max_ns(run.rate_qps)
 
+    def _era_of(self, from_ns: int, until_ns: int) -> tuple[ProcessLife, int]:
+        """The process that runs all that time, and between which times of all zones down it is."""
+        return self._life_until(until_ns), self.rates.era(from_ns)
+
     def _spells_of(
-        self, zone: str, life: ProcessLife, known: Mapping[str, Sequence[Service]]
+        self, zone: str, era: tuple[ProcessLife, int], known: Mapping[str, Sequence[Service]]
     ) -> _Spells:
-        """As far as that process has nodes in line: it takes out whom it serves, until the node is Ready again."""
+        """As far as that process has nodes in line: it takes out whom it serves, until the node is Ready again or all zones are down."""
         begins, ends, written, seen = list[int](), list[int](), list[int](), list[int]()
         anyhow, unbounded = self._more_tokens + len(self._still_in_line), list[Span]()
         for member in self._members.get(zone, ()):
@@ -290,7 +295,7 @@ class LatestServices:
             served_ns = [
                 each.latest_ns
                 for each in known.get(course.name, ())
-                if self._life_until(each.until_ns) == life
+                if self._era_of(each.from_ns, each.until_ns) == era
             ]
             for _, low_ns, high_ns in course.not_ready():
                 own_ns = (at_ns for at_ns in served_ns if low_ns <= at_ns <= high_ns)

@@ -152,6 +152,22 @@ class ZoneRates:
             if len(member.course.stretches) == 1 and member.course.name not in self.before.changed
         )
 
+    def era(self, at_ns: int) -> int:
+        """A number that instants share where surely not all zones are down in between, when all taints of node lifecycle are taken off."""
+        if self._times_all_down is None:
+            return at_ns
+        return sum(low_ns < at_ns for low_ns, _ in self._times_all_down)
+
+    @cached_property
+    def _times_all_down(self) -> list[Span] | None:
+        """Segments in which all zones may be down; None where these are too many to look at."""
+        if self.all_down_until_ns is None:
+            return []
+        segments = self._elementary
+        if len(segments) * len(self._snapshot.nodes) > _LOOKED_AT_MAX:
+            return None
+        return list(filter(self._may_all_be_down, segments))
+
     def _may_all_be_down(self, segment: Span) -> bool:
         return all(self._states_in(zone, segment).worst == FULL for zone in self.zones)
 

@@ -301,6 +301,15 @@ def test_who_was_served_before_takes_no_more_tokens() -> None:
     assert alone != surely_deleted(pod, before, back, silent)
 
 
+def test_who_was_served_before_all_zones_were_down_takes_a_token_again_afterwards() -> None:
+    pod, names = make_pod("p", "n0"), [f"n{number}" for number in range(12)]
+    back = make_event(400, "kubelet-start", names[3:])
+    all_at_once = surely_deleted(pod, make_event(300, "kubelet-stop", names), back)
+    rest = make_event(300, "kubelet-stop", [names[0], *names[3:]])
+    before = make_event(1, "kubelet-stop", ["n1", "n2"])
+    assert surely_deleted(pod, before, rest, back) == all_at_once != {}
+
+
 def test_in_a_zone_that_is_surely_served_by_nobody_no_taint_comes() -> None:
     pod = make_pod("p", "n0")
     most = make_event(1, "kubelet-stop", [f"n{number}" for number in range(1, 9)])
