@@ -34,8 +34,8 @@ class NodePlayback(msgspec.Struct, frozen=True):
 
     ``unknown_ns``: Ready=Unknown is written. ``decisions``: a tick finds that the node has to be tainted for
     this Ready status ("" in the mode without taint manager), or with "True" that it has not.
-    ``served_ns``: a pass serves the node. ``at_once``: what one tick decides one after the other is seen at its end only, as
-    by a taint manager that is slower than the tick; else every write of it is seen.
+    ``served_ns``: a pass serves the node. ``at_once``: what one tick decides one after the other, and a pass inside it, is seen at its
+    end only, as by a taint manager that is slower than the tick; else every write of it is seen.
     """
 
     unknown_ns: tuple[int, ...] = ()
@@ -119,7 +119,11 @@ class LifecyclePlayback:
                 # A pass inside a tick comes before what that tick does at its end: taking the taints off all nodes.
                 if at_ns in inside and statuses[-1] == TRUE == newest[at_ns]:
                     self._at(start_ns + at_ns, Priority.MONITOR_TICK, self._serve_in_tick, name)
-                self._at(start_ns + at_ns, Priority.MONITOR_TICK, self._decide, name, *statuses)
+                decide = self._decide
+                if played.at_once and at_ns in inside and newest[at_ns] != TRUE:
+                    inside.remove(at_ns)
+                    decide = self._decide_and_serve
+                self._at(start_ns + at_ns, Priority.MONITOR_TICK, decide, name, *statuses)
             for at_ns in inside:
                 if newest[at_ns] != TRUE:
                     self._at(start_ns + at_ns, Priority.MONITOR_TICK, self._serve, name)
@@ -155,6 +159,10 @@ class LifecyclePlayback:
         if node is not None:
             for status in statuses:
                 self._decide_for(name, self._copy(name, node), status)
+
+    def _decide_and_serve(self, name: str, *statuses: str) -> None:
+        self._decide(name, *statuses)
+        self._serve(name)
 
     def _decide_for(self, name: str, node: Node, status: str) -> None:
         if status != TRUE and name not in self._wanted and not self._tainter.owns_taint(node):

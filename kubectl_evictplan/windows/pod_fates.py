@@ -442,7 +442,9 @@ def _played_back(
 
         met = MetTicks(run, names, countdowns, steps, latest=latest)
     # What lies between two writes of one tick is seen by a taint manager that is quick enough.
-    ways = (False, True) if any(record.decides_twice() for _, record in records) else (False,)
+    ways = (
+        (False, True) if any(any(record.decided_twice_ns()) for _, record in records) else (False,)
+    )
     found: list[_Played] = []
     for chosen in _together(rows, missed):
         choice = tuple(place for history in chosen for place in history.choice)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from builders import (
+    NOT_READY,
     UNREACHABLE,
     default_tolerations,
     make_event,
@@ -130,3 +131,24 @@ def test_what_such_a_tick_meets_decides_which_pods_its_taint_finds() -> None:
     (eviction,) = prediction.evictions
     (window,) = eviction.windows
     assert (window.earliest_seconds, window.latest_seconds) == (54, pytest.approx(57, abs=0.001))
+
+
+def test_a_taint_that_a_tick_takes_off_and_a_pass_inside_it_puts_on_may_seem_to_stay() -> None:
+    """The first tick that sees a node finds it reachable before it looks at its condition."""
+    new = make_node("new", zone="a", ready="False", taints=[f"{NOT_READY}:NoExecute"])
+    events = [
+        make_event(3, "node-create", "new", node=new),
+        make_event(
+            3, "pod-create", pod=make_pod("p", "new", tolerations=[tolerates(NOT_READY, 9)])
+        ),
+    ]
+    settings = ControllerSettings(kubernetes_version="1.29.6", monitor_phase_ns=0)
+    prediction = predict(
+        make_snapshot([make_node("n1", zone="a")]),
+        make_scenario(events, horizon=60),
+        resolve_configuration(settings, ControlPlaneFlags()),
+    )
+    [eviction] = prediction.evictions
+    # The tick at 5 s ends the countdown of the start, or nobody sees it do that.
+    assert eviction.earliest_seconds == 3 + 9
+    assert 5 + 9 <= eviction.latest_seconds < 5 + 9 + 0.2

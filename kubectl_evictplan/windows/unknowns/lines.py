@@ -28,6 +28,9 @@ from kubectl_evictplan.windows.zone_lines import Held, LineRules, ZoneLine
 
 # A pass comes every 100 ms and costs about 1 ms on recorded control planes.
 PASS_LAG_MAX_NS = 105 * MILLISECOND_NS
+# From the token, or the tick that puts the node in line, to a pass that comes at once: ``ready_at_ns`` is a lower bound that is tight to
+# so much. With any cost the pass comes later.
+SERVED_AFTER_NS = 2
 
 
 def token_max_ns(rate_qps: float) -> int:
@@ -43,8 +46,7 @@ def wasted_tokens_max(rate_qps: float) -> int:
 def next_pass_ns(limiter: RateLimiter, now_ns: int, lag_ns: int) -> int | None:
     """The first pass that finds a token; None when there is never one."""
     ready_ns = limiter.ready_at_ns(now_ns)
-    # 2 ns: ``ready_at_ns`` is a lower bound that is tight to 2 ns.
-    return None if ready_ns is None else max(ready_ns, now_ns) + lag_ns + 2
+    return None if ready_ns is None else max(ready_ns, now_ns) + lag_ns + SERVED_AFTER_NS
 
 
 def pass_matters(limiter: RateLimiter, now_ns: int, lag_ns: int, planned_ns: int | None) -> bool:

@@ -25,11 +25,10 @@ from kubectl_evictplan.windows.node_runs import NodeRun
 from kubectl_evictplan.windows.piece_runs import PieceRun
 from kubectl_evictplan.windows.pod_worlds import Countdowns
 from kubectl_evictplan.windows.spans import Span
+from kubectl_evictplan.windows.unknowns.lines import SERVED_AFTER_NS
 from kubectl_evictplan.windows.unknowns.services import History
 from kubectl_evictplan.windows.unknowns.tick_cells import TickSteps
 
-# Passes are taken to come 2 ns after the token, which may be as much after the tick: with any cost it comes later.
-_SERVED_AFTER_NS = 2
 _TIE_NS = 10
 
 _Records = tuple[NodeRecord, NodeRecord]
@@ -110,7 +109,7 @@ class MovedTicks(NamedTuple):
 
     def after(self, tick_ns: int, at_ns: int) -> int:
         """When a pass can serve at the earliest that comes at ``at_ns`` after, or in, that tick of this end."""
-        return self.instant_ns(tick_ns) + min(at_ns - tick_ns, _SERVED_AFTER_NS)
+        return self.instant_ns(tick_ns) + min(at_ns - tick_ns, SERVED_AFTER_NS)
 
     def moved(self, scenario: Scenario) -> Scenario:
         """The scenario with the process starting when its first tick comes."""
@@ -238,9 +237,9 @@ class MetTicks:
                     moved = self._held(own_ns, at_ns, tick_ns)
                     yield from self._if_otherwise(begun, delay_ns, moved, at_ns)
             # A service after the tick of this end is one of those that are chosen.
-            elif begun.served and begun.served[0] <= at_ns < own_ns + _SERVED_AFTER_NS:
-                if self._latest and begun.tick[0] <= at_ns - _SERVED_AFTER_NS:
-                    moved = self._held(own_ns, at_ns - _SERVED_AFTER_NS, tick_ns)
+            elif begun.served and begun.served[0] <= at_ns < own_ns + SERVED_AFTER_NS:
+                if self._latest and begun.tick[0] <= at_ns - SERVED_AFTER_NS:
+                    moved = self._held(own_ns, at_ns - SERVED_AFTER_NS, tick_ns)
                     yield from self._if_otherwise(begun, delay_ns, moved, at_ns)
 
     def _just_served(self, begun: _Begun) -> Iterator[MovedTicks]:

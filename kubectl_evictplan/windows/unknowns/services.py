@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from kubectl_evictplan.windows.line_windows import WaitWindow
 from kubectl_evictplan.windows.node_records import NodeRecord
 from kubectl_evictplan.windows.spans import Span
+from kubectl_evictplan.windows.unknowns.lines import SERVED_AFTER_NS
 from kubectl_evictplan.windows.unknowns.unknown import Unknown
 
 # Instants tried inside a span, where a pod's fate can change, and histories tried for several waits.
@@ -68,10 +69,15 @@ class Services(Unknown[History]):
         wanted = record.wanted_spans(stops)
         # Just before such a tick the pods' fate is another one than inside it.
         self._always_ns = {at_ns - side for at_ns in record.taken_back for side in (0, 1)}
+        # And so it is inside one that takes a taint off which it then wants on again: the taint seems to stay.
+        inside_ns = set(record.decided_twice_ns())
+        self._always_ns |= inside_ns
         changes_ns = {*changes_ns, *record.taint_changes_ns()}
         inner_ns = {at_ns + side for at_ns in changes_ns for side in (-1, 1)} | self._always_ns
         self._options = [
-            list(_options(wait, wanted, inner_ns, latest=latest, both_ends=beside_others))
+            list(
+                _options(wait, wanted, inner_ns, inside_ns, latest=latest, both_ends=beside_others)
+            )
             for wait in waits
         ]
 
@@ -104,6 +110,7 @@ def _options(
     wait: WaitWindow,
     wanted: list[Span],
     inner_ns: Iterable[int],
+    inside_ns: Iterable[int],
     *,
     latest: bool,
     both_ends: bool,
@@ -120,6 +127,8 @@ def _options(
         ends_ns: Sequence[int] = (high_ns, low_ns) if latest else (low_ns, high_ns)
         ends_ns = ends_ns if both_ends and low_ns < high_ns else ends_ns[:1]
         yield from (_Option(place, at_ns) for at_ns in ends_ns)
+        just_before_ns = range(low_ns - SERVED_AFTER_NS, low_ns)
+        yield from (_Option(place, at_ns) for at_ns in inside_ns if at_ns in just_before_ns)
         for at_ns in sorted(at for at in inner_ns if low_ns <= at <= high_ns and at not in ends_ns):
             yield _Option(place, at_ns)
     if not wait.certain:
