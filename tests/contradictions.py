@@ -18,7 +18,7 @@ from kubectl_evictplan.cluster.timeline import (
 )
 from kubectl_evictplan.prediction.document import CERTAIN, Eviction, Prediction
 from kubectl_evictplan.prediction.nodes import what_changes
-from kubectl_evictplan.windows.outcome import TAINT_ADDED, TAINT_REMOVED
+from kubectl_evictplan.windows.outcome import DELETED, TAINT_ADDED, TAINT_REMOVED, NodeChangeKey
 
 TOLERANCE_S = 0.001
 # Windows are rounded to a microsecond; a last delete this close to the horizon may fall after it.
@@ -116,7 +116,8 @@ def node_contradictions(
         for taint in report.taints_at_start
     }
     happened = defaultdict(list)
-    for key, at, anew in _node_changes(reality.entries, has):
+    for key, entry, anew in node_changes(reality.entries, has):
+        at = entry.at_ns / 1e9
         happened[key].append(at)
         spans = [span for _, span in windows.get(key, [])]
         if anew and not _any_holds(spans, [at]):
@@ -125,10 +126,10 @@ def node_contradictions(
         yield from _certain_and_absent(windows, happened, horizon_ns)
 
 
-def _node_changes(
+def node_changes(
     entries: Iterable[Entry], has: set[tuple[str, str]]
-) -> Iterator[tuple[tuple[str, str, str], float, bool]]:
-    """What nodes show, when, and whether it is news: a taint that is put on once more changes nothing.
+) -> Iterator[tuple[NodeChangeKey, AboutNode, bool]]:
+    """What nodes show, with its entry, and whether it is news: a taint that is put on once more changes nothing.
 
     ``has``: the taints (node, key and effect) of the start.
     """
@@ -143,7 +144,9 @@ def _node_changes(
             has.add((entry.node, value))
         elif what == TAINT_REMOVED:
             has.discard((entry.node, value))
-        yield (entry.node, what, value), entry.at_ns / 1e9, anew
+        elif what == DELETED:
+            has -= {each for each in has if each[0] == entry.node}
+        yield NodeChangeKey(entry.node, what, value), entry, anew
 
 
 def zone_contradictions(prediction: Prediction, reality: Told, horizon_ns: int) -> Iterator[str]:

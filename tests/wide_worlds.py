@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from contradictions import Told
+from contradictions import Told, node_changes
 from realities import World
 
 from kubectl_evictplan.cluster.timeline import (
     SCENARIO,
-    AboutNode,
     Entry,
     GarbageReason,
     PodDeleted,
     ZoneStateChanged,
 )
+from kubectl_evictplan.kube.taints import key_and_effect
 from kubectl_evictplan.kube.topology import zone_display_name
-from kubectl_evictplan.prediction.nodes import what_changes
 from kubectl_evictplan.windows.explored import follows_ticks
 from kubectl_evictplan.windows.monitor_phase import with_visible_phase
-from kubectl_evictplan.windows.outcome import NodeChangeKey
-from kubectl_evictplan.windows.spans import NEVER_NS
+from kubectl_evictplan.windows.spans import NEVER_NS, Span
 from kubectl_evictplan.windows.wide_bounds import WideBounds
 from kubectl_evictplan.windows.wide_fates import Possible
 
@@ -36,6 +34,11 @@ class WideWorld:
         fates, sure = bounds.fates, bounds.sure
         names = {node.name for node in world.snapshot.nodes}
         self._changes = bounds.changes
+        self._taints_at_start = [
+            (node.name, key_and_effect(taint))
+            for node in world.snapshot.nodes
+            for taint in node.taints
+        ]
         self._zones = {zone_display_name(zone): zone for zone in bounds.rates.zones}
         versions = fates.versions(world.snapshot.pods, names)
         self._first_uids = {name: found[0].pod.uid for name, found in versions.items()}
@@ -57,20 +60,16 @@ class WideWorld:
     def changes_outside(self, reality: Told) -> Iterator[Entry]:
         """What controllers change of nodes and zones, and the bounds exclude."""
         for entry in reality.entries:
-            if isinstance(entry, ZoneStateChanged):
-                if entry.zone not in self._zones:
-                    continue  # its last node went before the start
+            # The last node of another zone went before the start.
+            if isinstance(entry, ZoneStateChanged) and entry.zone in self._zones:
                 spans = self._changes.entered(self._zones[entry.zone], entry.state)
-            elif isinstance(entry, AboutNode) and (change := what_changes(entry)) is not None:
-                key = NodeChangeKey(entry.node, *change)
-                if not follows_ticks(key) or getattr(entry, "by", "") == SCENARIO:
-                    continue
-                spans = self._changes.changes(key)
-            else:
+                if not _any_holds(spans, entry.at_ns):
+                    yield entry
+        for key, change, anew in node_changes(reality.entries, set(self._taints_at_start)):
+            if not anew or not follows_ticks(key) or getattr(change, "by", "") == SCENARIO:
                 continue
-            at_ns = entry.at_ns
-            if not any(a - TOLERANCE_NS <= at_ns <= b + TOLERANCE_NS for a, b in spans):
-                yield entry
+            if not _any_holds(self._changes.changes(key), change.at_ns):
+                yield change
 
     def absent(self, reality: Told, horizon_ns: int) -> Iterator[str]:
         """Pods that are surely deleted within the horizon, but for garbage collection, and were not."""
@@ -101,3 +100,7 @@ class WideWorld:
                 continue
             if low_ns - TOLERANCE_NS <= deleted.at_ns <= high_ns + TOLERANCE_NS:
                 yield each
+
+
+def _any_holds(spans: Iterable[Span], at_ns: int) -> bool:
+    return any(low - TOLERANCE_NS <= at_ns <= high + TOLERANCE_NS for low, high in spans)

@@ -245,10 +245,27 @@ def still_in_line(
 ) -> tuple[str, ...]:
     """Nodes that may be in line for the taint that they have.
 
-    A pass inside the tick that found all zones down has tainted them. That tick looked at copies of before: it took them out of line
+    Somebody put it on while they waited, which a missing timeAdded shows: they stay in line. Or a pass inside the tick that found all
+    zones down has tainted them. That tick looked at copies of before: it took them out of line
     and left the taint, so the next one put them in line again, where they wait for a zone that is not down any more.
     """
-    if not configuration.taint_mode or snapshot.bystanders:
+    if not configuration.taint_mode:
+        return ()
+    by_hand = (node.name for node in snapshot.nodes if _is_tainted_by_hand(node))
+    return (*by_hand, *_tainted_while_all_were_down(snapshot, configuration))
+
+
+def _is_tainted_by_hand(node: Node) -> bool:
+    """Whether a node that is not ready has its taint, and not from node lifecycle."""
+    taints = [taint for taint in node.taints if is_lifecycle_no_execute(taint)]
+    own = taints and all(taint.time_added_ns is None for taint in taints)
+    return bool(own) and node.ready_status not in (TRUE, None)
+
+
+def _tainted_while_all_were_down(
+    snapshot: ClusterSnapshot, configuration: ControllerConfiguration
+) -> tuple[str, ...]:
+    if snapshot.bystanders:
         return ()
     waiting = {
         node.name: max(added)

@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from builders import UNREACHABLE, epoch_ns, make_event, make_node, make_scenario, make_snapshot
+from builders import (
+    UNREACHABLE,
+    epoch_ns,
+    make_event,
+    make_node,
+    make_pod,
+    make_scenario,
+    make_snapshot,
+    ns,
+)
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.objects import Node, Taint
 from kubectl_evictplan.prediction.predict import predict
@@ -81,3 +90,41 @@ def test_a_taint_that_the_next_tick_exchanges_does_not_count() -> None:
     assert first == ("n0", "certain", 3.0, 3.0)
     assert second[:2] == ("n0", "certain")
     assert second[3] < 8.2
+
+
+@pytest.mark.parametrize(("by_hand", "one_more"), [(True, 10.0), (False, 0.0)])
+def test_whom_somebody_tainted_in_line_before_the_start_may_be_there_still_and_cost_a_token(
+    by_hand: bool, one_more: float
+) -> None:
+    # The monitor ticks at 4 s; n1 is in line since before the start.
+    taint = Taint(UNREACHABLE, "NoExecute", time_added_ns=None if by_hand else epoch_ns(-2.0))
+    waiting = make_node("n1", zone="a", ready="Unknown", transition=-20)
+    first = replace(waiting, name="n0", uid="uid-n0", taints=(taint,))
+    up = [make_node(f"n{index}", zone="a") for index in range(2, 9)]
+    snapshot = make_snapshot([first, waiting, *up])
+    settings = ControllerSettings(kubernetes_version="1.29.6", monitor_phase_ns=ns(4))
+    configuration = resolve_configuration(settings, snapshot.control_plane)
+    scenario = make_scenario([make_event(30, "cordon", "n2")], horizon=60)
+    [change] = [
+        change
+        for report in predict(snapshot, scenario, configuration).nodes
+        for change in report.changes
+        if change.value == TAINT
+    ]
+    # The token of the start may be spent, and the next one is n0's.
+    assert (change.certainty, change.earliest_seconds) == ("certain", 0.0)
+    assert change.latest_seconds == pytest.approx(10 + one_more, abs=0.3)
+
+
+def test_several_whom_somebody_tainted_in_line_are_tried_together() -> None:
+    waiting = make_node("n9", zone="a", ready="Unknown", transition=-20)
+    taint = Taint(UNREACHABLE, "NoExecute")
+    first = [replace(waiting, name=name, uid=name, taints=(taint,)) for name in ("n0", "n1")]
+    up = [make_node(f"n{index}", zone="a") for index in range(2, 9)]
+    snapshot = make_snapshot([*first, waiting, *up], [make_pod("p", "n9")])
+    configuration = resolve_configuration(ControllerSettings("1.29.6"), snapshot.control_plane)
+    scenario = make_scenario([make_event(50, "cordon", "n2")], horizon=90)
+    prediction = predict(snapshot, scenario, configuration)
+    [eviction] = prediction.evictions
+    assert (eviction.certainty, prediction.inputs.coverage.exact) == ("certain", 1)
+    assert eviction.latest_seconds == pytest.approx(30, abs=0.5)

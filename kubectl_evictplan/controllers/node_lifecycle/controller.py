@@ -169,7 +169,9 @@ class NodeLifecycle:
     def _stay_in_line(self, node: Node, newest_tick_ns: int) -> None:
         """A node that the newest tick before the start has put in line is there, and may be served before the next one."""
         ready = node.condition(READY)
-        if ready is None or ready.status == TRUE or self._tainter.owns_taint(node):
+        if ready is None or ready.status == TRUE:
+            return
+        if self._tainter.owns_taint(node) and node.name not in self._timing.still_in_line:
             return
         seen_ns = put_in_line_from_ns(ready, self._profile) or newest_tick_ns
         if self._process_start_ns is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import islice
+from itertools import combinations, islice
 
 from msgspec.structs import replace
 
@@ -106,20 +106,26 @@ class StatesAtStart(Unknown[Piece]):
 
 
 class LinesAtStart(Unknown[Piece]):
-    """A tick that takes all nodes out of line leaves the taint that a pass inside it writes, and the next one puts them in line again."""
+    """Who is tainted by hand stays in line. So does whom a pass tainted inside a tick that took all nodes out of line: the next one puts it there again."""
 
     name = "lines at the start"
-    what = "whether a node is still in line for a taint that it got when all zones were down"
+    what = "whether a node is still in line for a taint that somebody put on, or that it got when all zones were down"
 
     def __init__(self, snapshot: ClusterSnapshot, configuration: ControllerConfiguration) -> None:
         self._names = still_in_line(snapshot, configuration)
 
     def settle(self, part: Piece, most: int) -> Iterator[Piece]:
-        """None of them, and each one alone; in several zones one may be at a time: partly."""
-        yield part if len(self._names) < 2 else part.missing(self.name)
-        if not starts_without_controller(part.scenario):
-            for name in self._names[:_STATES_MAX]:
-                yield replace(part, still_in_line=(name,))
+        """Each set of them; where these are too many none of them, and each one alone: partly."""
+        names = () if starts_without_controller(part.scenario) else self._names
+        if 2 ** len(names) <= _STATES_MAX:
+            sets = [
+                some for number in range(len(names) + 1) for some in combinations(names, number)
+            ]
+        else:
+            part = part.missing(self.name)
+            sets = [(), *((name,) for name in names[: _STATES_MAX - 1])]
+        for some in sets:
+            yield replace(part, still_in_line=some) if some else part
 
 
 class ProbesAtStart(Unknown[Piece]):
