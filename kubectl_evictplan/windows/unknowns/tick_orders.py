@@ -289,8 +289,9 @@ class TickOrders:
         period_ns = self._steps.shortest_ns
         lows = [tick.low_ns - n * period_ns for n, tick in enumerate(cell)]
         ends = [tick.high_ns + 1 - n * period_ns for n, tick in enumerate(cell)]
-        after = [cell[n].low_ns for n, at_ns in enumerate(lows) if at_ns == max(lows)]
-        before = [cell[n].high_ns + 1 for n, at_ns in enumerate(ends) if at_ns == min(ends)]
+        since_ns, until_ns = max(lows), min(ends)
+        after = [cell[n].low_ns for n, at_ns in enumerate(lows) if at_ns == since_ns]
+        before = [cell[n].high_ns + 1 for n, at_ns in enumerate(ends) if at_ns == until_ns]
         pairs = product(
             [self._moments[at_ns] for at_ns in after if at_ns in self._moments],
             [self._moments[at_ns] for at_ns in before if at_ns in self._moments],
