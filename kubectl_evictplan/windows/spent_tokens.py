@@ -23,7 +23,7 @@ from kubectl_evictplan.controllers.node_lifecycle.zone_states import (
 )
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import READY, ClusterSnapshot, Node
-from kubectl_evictplan.kube.taints import is_lifecycle_no_execute
+from kubectl_evictplan.kube.taints import LIFECYCLE_NO_SCHEDULE_KEYS, is_lifecycle_no_execute
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.spans import NEVER_NS
 
@@ -245,7 +245,7 @@ def still_in_line(
 ) -> tuple[str, ...]:
     """Nodes that may be in line for the taint that they have.
 
-    Somebody put it on while they waited, which a missing timeAdded shows: they stay in line. Or a pass inside the tick that found all
+    Somebody put it on while they waited: they stay in line. Or a pass inside the tick that found all
     zones down has tainted them. That tick looked at copies of before: it took them out of line
     and left the taint, so the next one put them in line again, where they wait for a zone that is not down any more.
     """
@@ -256,10 +256,12 @@ def still_in_line(
 
 
 def _is_tainted_by_hand(node: Node) -> bool:
-    """Whether a node that is not ready has its taint, and not from node lifecycle."""
+    """Whether a node that is not ready has its taint, and not from node lifecycle: that writes timeAdded, as the node's other taint of it shows."""
     taints = [taint for taint in node.taints if is_lifecycle_no_execute(taint)]
-    own = taints and all(taint.time_added_ns is None for taint in taints)
-    return bool(own) and node.ready_status not in (TRUE, None)
+    other = (taint for taint in node.taints if taint.key in LIFECYCLE_NO_SCHEDULE_KEYS)
+    untimed = bool(taints) and all(taint.time_added_ns is None for taint in taints)
+    timed = any(taint.time_added_ns is not None for taint in other)
+    return untimed and timed and node.ready_status not in (TRUE, None)
 
 
 def _tainted_while_all_were_down(

@@ -19,6 +19,7 @@ from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.objects import Node, Taint
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
+from kubectl_evictplan.windows.spent_tokens import still_in_line
 
 TAINT = f"{UNREACHABLE}:NoExecute"
 
@@ -44,8 +45,19 @@ def tainted(
 
 def _dead(name: str) -> Node:
     node = make_node(name, zone="a", ready="Unknown", heartbeat=-900, transition=-800)
-    taint = Taint(UNREACHABLE, "NoExecute", time_added_ns=epoch_ns(-795.0))
-    return replace(node, taints=(taint,))
+    return _tainted(node, name, added=-795)
+
+
+def _tainted(node: Node, name: str, added: float | None = None) -> Node:
+    """Like that node, with both taints of a dead one; the one that evicts is by hand where it has no ``added``."""
+    since_ns = epoch_ns(added) if added is not None else None
+    shown = Taint(UNREACHABLE, "NoSchedule", time_added_ns=epoch_ns(-30))
+    return replace(
+        node,
+        name=name,
+        uid=f"uid-{name}",
+        taints=(shown, Taint(UNREACHABLE, "NoExecute", time_added_ns=since_ns)),
+    )
 
 
 def off(at: float) -> ScenarioEvent:
@@ -97,9 +109,8 @@ def test_whom_somebody_tainted_in_line_before_the_start_may_be_there_still_and_c
     by_hand: bool, one_more: float
 ) -> None:
     # The monitor ticks at 4 s; n1 is in line since before the start.
-    taint = Taint(UNREACHABLE, "NoExecute", time_added_ns=None if by_hand else epoch_ns(-2.0))
     waiting = make_node("n1", zone="a", ready="Unknown", transition=-20)
-    first = replace(waiting, name="n0", uid="uid-n0", taints=(taint,))
+    first = _tainted(waiting, "n0", added=None if by_hand else -2)
     up = [make_node(f"n{index}", zone="a") for index in range(2, 9)]
     snapshot = make_snapshot([first, waiting, *up])
     settings = ControllerSettings(kubernetes_version="1.29.6", monitor_phase_ns=ns(4))
@@ -118,8 +129,7 @@ def test_whom_somebody_tainted_in_line_before_the_start_may_be_there_still_and_c
 
 def test_several_whom_somebody_tainted_in_line_are_tried_together() -> None:
     waiting = make_node("n9", zone="a", ready="Unknown", transition=-20)
-    taint = Taint(UNREACHABLE, "NoExecute")
-    first = [replace(waiting, name=name, uid=name, taints=(taint,)) for name in ("n0", "n1")]
+    first = [_tainted(waiting, name) for name in ("n0", "n1")]
     up = [make_node(f"n{index}", zone="a") for index in range(2, 9)]
     snapshot = make_snapshot([*first, waiting, *up], [make_pod("p", "n9")])
     configuration = resolve_configuration(ControllerSettings("1.29.6"), snapshot.control_plane)
@@ -128,3 +138,12 @@ def test_several_whom_somebody_tainted_in_line_are_tried_together() -> None:
     [eviction] = prediction.evictions
     assert (eviction.certainty, prediction.inputs.coverage.exact) == ("certain", 1)
     assert eviction.latest_seconds == pytest.approx(30, abs=0.5)
+
+
+def test_an_input_without_timeadded_tells_of_nobody_that_it_was_tainted_by_hand() -> None:
+    node = make_node("n0", ready="Unknown", taints=[TAINT, f"{UNREACHABLE}:NoSchedule"])
+    configuration = resolve_configuration(
+        ControllerSettings("1.29.6"), make_snapshot([]).control_plane
+    )
+    assert still_in_line(make_snapshot([node, "n1"]), configuration) == ()
+    assert still_in_line(make_snapshot([_tainted(node, "n0"), "n1"]), configuration) == ("n0",)
