@@ -7,7 +7,8 @@ comes to everybody. Who asks at the same time matters not.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from kubectl_evictplan.cluster.timeline import DrainEnd
 from kubectl_evictplan.kube.objects import Pod
@@ -20,6 +21,14 @@ from kubectl_evictplan.windows.drain_world import Stranger
 from kubectl_evictplan.windows.outcome import EvictionKey
 
 _FAILING = (DrainEnd.ERROR, DrainEnd.REFUSED)
+
+
+class _Fates(NamedTuple):
+    """How kubectl gets through with the pods of a node, with guests, and how many of all may keep it there for ever."""
+
+    pods: Sequence[DrainEnd | None]
+    guests: Sequence[DrainEnd | None]
+    endless: int
 
 
 class SureDrains:
@@ -40,40 +49,43 @@ class SureDrains:
         self.exit_codes: dict[int, int] = {}
         self._covered = covered
         self._progress = progress
+        self._found: dict[NodeDrain, _Fates] = {}
         # Nothing else happens to any node or pod, ever.
         calm = plan.calm_ns >= HORIZON_DEFAULT_MAX_NS
         for process, turns in enumerate(plan.processes):
             if calm:
                 self._follow(process, turns)
-            elif not plan.only_delayed:
-                self._doubt(turns)
+            else:
+                is_doubtful = (
+                    self._never_surely_ends if plan.only_delayed else self._may_ask_for_ever
+                )
+                first = next((n for n, turn in enumerate(turns) if is_doubtful(turn)), len(turns))
+                self.perhaps_never.update(turn.drain for turn in turns[first:])
 
     def _follow(self, process: int, turns: Sequence[PlannedTurn]) -> None:
         told = True
         for turn in turns:
             if not turn.listed:
                 return
+            self.evicted.update(self._surely_evicted(turn))
             end = self._end(turn)
             if end is not None:
                 self.ends[turn.drain] = end
-            elif turn.options.timeout_ns or turn.refused:
-                # It is over some day, one way or the other.
-                told = False
-            else:
+            elif self._never_surely_ends(turn):
                 self.perhaps_never.update(one.drain for one in turns[turn.drain.place :])
                 return
+            else:
+                told = False
         if told:
             failed = any(self.ends[turn.drain] in _FAILING for turn in turns)
             self.exit_codes[process] = int(failed)
 
-    def _doubt(self, turns: Sequence[PlannedTurn]) -> None:
-        """Where somebody else takes pods away, a budget that is asked may never open again: they are missing, or land where kubectl comes."""
-        first = next(
-            (turn.drain.place for turn in turns if self._may_ask_for_ever(turn)), len(turns)
-        )
-        self.perhaps_never.update(turn.drain for turn in turns[first:])
+    def _never_surely_ends(self, turn: PlannedTurn) -> bool:
+        """Whether nothing says that it is over some day, one way or the other."""
+        return not (turn.options.timeout_ns or turn.refused) and self._end(turn) is None
 
     def _may_ask_for_ever(self, turn: PlannedTurn) -> bool:
+        """Where somebody else takes pods away, a budget that is asked may never open again: they are missing, or land where kubectl comes."""
         if turn.options.timeout_ns or turn.options.disable_eviction:
             return False
         pods = (*turn.pods, *turn.guests, *(one.pod for one in turn.leaving))
@@ -88,26 +100,39 @@ class SureDrains:
         if turn.options.timeout_ns:
             nobody = not turn.pods and not turn.may_meet_others
             return DrainEnd.DRAINED if nobody else None
-        ends = [self._end_of(pod, turn) for pod in turn.pods]
+        fates = self._fates(turn)
+        met = all(self._is_surely_met(one, turn) for one in turn.strangers)
+        if fates.endless or not met or any(end is not DrainEnd.DRAINED for end in fates.guests):
+            return None
+        return DrainEnd.ERROR if DrainEnd.ERROR in fates.pods else DrainEnd.DRAINED
+
+    def _surely_evicted(self, turn: PlannedTurn) -> Iterator[EvictionKey]:
+        """Whoever goes in the end of those that surely are there."""
+        if turn.refused or turn.options.timeout_ns or not turn.sole_controller:
+            return
+        fates = self._fates(turn)
+        if _comes_to_all(turn, fates.endless):
+            for pod, end in zip(turn.pods, fates.pods, strict=True):
+                if end is DrainEnd.DRAINED:
+                    yield EvictionKey(pod.key, pod.uid, turn.controller, 0)
+
+    def _fates(self, turn: PlannedTurn) -> _Fates:
+        if turn.drain not in self._found:
+            self._found[turn.drain] = self._find_fates(turn)
+        return self._found[turn.drain]
+
+    def _find_fates(self, turn: PlannedTurn) -> _Fates:
+        pods = [self._end_of(pod, turn) for pod in turn.pods]
         guests = [self._end_of(pod, turn) for pod in turn.guests]
         skipped = turn.options.skipped_after_ns is not None
         lasting = [
             not skipped and bool(turn.finalizers.lasting(pod)) for pod in (*turn.pods, *turn.guests)
         ]
-        endless = [
-            end is None or lasts for end, lasts in zip((*ends, *guests), lasting, strict=True)
-        ]
-        endless += [not self._ends(one, turn) for one in turn.leaving]
-        if turn.sole_controller and _comes_to_all(turn, sum(endless)):
-            self.evicted.update(
-                EvictionKey(pod.key, pod.uid, turn.controller, 0)
-                for pod, end in zip(turn.pods, ends, strict=True)
-                if end is DrainEnd.DRAINED
-            )
-        gone = not any(endless) and all(self._is_surely_met(one, turn) for one in turn.strangers)
-        if not gone or any(end is not DrainEnd.DRAINED for end in guests):
-            return None
-        return DrainEnd.ERROR if DrainEnd.ERROR in ends else DrainEnd.DRAINED
+        endless = sum(
+            end is None or lasts for end, lasts in zip((*pods, *guests), lasting, strict=True)
+        )
+        endless += sum(not self._ends(one, turn) for one in turn.leaving)
+        return _Fates(pods, guests, endless)
 
     def _ends(self, leaving: Leaving, turn: PlannedTurn) -> bool:
         """Whether kubectl is through some day with a pod that terminates at the start, however often it asks."""
