@@ -73,8 +73,11 @@ class Account:
         if self._recovery_ns is not None and self._recoveries:
             self._coming.append(plus(deleted, self._recovery_ns))
             self._recoveries -= 1
-        # The status is written when it is gone and when another one is there.
-        self._stirs += 2 if self._counts_pods else 0
+        self.stir(2)
+
+    def stir(self, changes: int) -> None:
+        """So many pods come or go in the turn that take no disruption: the status is written where it counts pods."""
+        self._stirs += changes if self._counts_pods else 0
 
     def spend(self, found: Sequence[NthEviction], took: Range, pause_ns: int) -> None:
         """The turn is over, and these pods were evicted and are gone; the next one begins after ``took``.
@@ -116,6 +119,13 @@ class Accounts:
         if place not in self._found:
             self._found[place] = self._settled(place)
         return self._found[place]
+
+    def pass_unasked(self, pod: Pod) -> None:
+        """A pod of the turn is evicted about which no budget is asked, for it is finished: those that cover it see it go."""
+        changes = 1 if pod.controller() is None else 2
+        for account in map(self.account, self.covered.covering(pod)):
+            if account is not None:
+                account.stir(changes)
 
     def turn_over(
         self, asked: Mapping[int, Sequence[NthEviction]], took: Range, pause_ns: int

@@ -117,6 +117,7 @@ class _Evicting:
                 self._passings.append(None)
             elif not places:
                 self._let_go(pod, exact=True)
+                self._accounts.pass_unasked(pod)
             elif len(places) > 1 and self._covered.may_start_late(pod):
                 self._passings.append(None)
             elif len(places) > 1:

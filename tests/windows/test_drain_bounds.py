@@ -94,33 +94,6 @@ def test_a_budget_that_allows_nothing_keeps_kubectl_for_ever() -> None:
     assert row(bounds, "free-0").certain
 
 
-def test_with_a_timeout_it_gives_up_at_the_next_try() -> None:
-    full = App("web", ["a1", "b1"], least="100%")
-    bounds = proven(drained_cluster(full), drain("a1", at=1, timeout_ns=ns(12)))
-    [turn] = bounds.turns.values()
-    assert turn.end is not None
-    [(low, high)] = seconds([(turn.end[0] - turn.start[0], turn.end[1] - turn.start[1])])
-    # Tries at 0, 5, 10 and 15 s.
-    assert (low, high) == (15.011, 15.275)
-    assert (turn.reasons, bounds.exit_codes) == ({DrainEnd.TIMEOUT}, {0: frozenset({1})})
-
-
-def test_a_status_that_is_written_anew_holds_up_who_is_refused_though_it_allows_nothing_more() -> (
-    None
-):
-    snapshot = drained_cluster(App("web", ["a1", "b1"], least=2))
-    miscounting = tuple(replace(one, current_healthy=1) for one in snapshot.budgets)
-    ends = []
-    for budgets in (snapshot.budgets, miscounting):
-        bounds = proven(replace(snapshot, budgets=budgets), drain("a1", timeout_ns=ns(9)))
-        [turn] = bounds.turns.values()
-        assert turn.end is not None
-        assert turn.end.latest_ns is not None
-        ends.append(turn.end.latest_ns)
-    # One more answer at a try between, and a conflict with the write.
-    assert ends[1] - ends[0] == 630_000_000
-
-
 def test_where_a_replacement_may_never_be_ready_only_who_needs_none_is_certain() -> None:
     alone = App("one", ["a1", "b1"], most=1)
     bounds = proven(drained_cluster(WEB, alone), drain("a1"), ready=(ns(3), None))

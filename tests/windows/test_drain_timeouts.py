@@ -1,0 +1,60 @@
+"""When kubectl gives up a node with ``--timeout``: at the first try after it, and what holds tries up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drain_worlds import App, drain, drained_cluster, proven, synced
+from msgspec.structs import replace
+
+from builders import ns
+from kubectl_evictplan.cluster.timeline import DrainEnd
+
+
+def seconds(spans: Any) -> list[tuple[float, float]]:
+    return [(round(low / 1e9, 3), round(high / 1e9, 3)) for low, high in spans]
+
+
+def test_with_a_timeout_it_gives_up_at_the_next_try() -> None:
+    full = App("web", ["a1", "b1"], least="100%")
+    bounds = proven(drained_cluster(full), drain("a1", at=1, timeout_ns=ns(12)))
+    [turn] = bounds.turns.values()
+    assert turn.end is not None
+    [(low, high)] = seconds([(turn.end[0] - turn.start[0], turn.end[1] - turn.start[1])])
+    # Tries at 0, 5, 10 and 15 s.
+    assert (low, high) == (15.011, 15.275)
+    assert (turn.reasons, bounds.exit_codes) == ({DrainEnd.TIMEOUT}, {0: frozenset({1})})
+
+
+def test_a_status_that_is_written_anew_holds_up_who_is_refused_though_it_allows_nothing_more() -> (
+    None
+):
+    snapshot = drained_cluster(App("web", ["a1", "b1"], least=2))
+    miscounting = tuple(replace(one, current_healthy=1) for one in snapshot.budgets)
+    ends = []
+    for budgets in (snapshot.budgets, miscounting):
+        bounds = proven(replace(snapshot, budgets=budgets), drain("a1", timeout_ns=ns(9)))
+        [turn] = bounds.turns.values()
+        assert turn.end is not None
+        assert turn.end.latest_ns is not None
+        ends.append(turn.end.latest_ns)
+    # One more answer at a try between, and a conflict with the write.
+    assert ends[1] - ends[0] == 630_000_000
+
+
+def test_a_finished_pod_that_goes_unasked_holds_up_who_is_refused_where_the_status_counts_pods() -> (
+    None
+):
+    ends = []
+    for place in ("a1", "c1"):
+        snapshot = drained_cluster(App("web", ["a1", "b1", place], least=2))
+        *others, last = (replace(pod, owner_references=()) for pod in snapshot.pods)
+        finished = replace(last, phase="Succeeded", ready="False")
+        snapshot = synced(replace(snapshot, pods=(*others, finished), workloads=()))
+        bounds = proven(snapshot, drain("a1", timeout_ns=ns(9), force=True))
+        [turn] = bounds.turns.values()
+        assert turn.end is not None
+        assert turn.end.latest_ns is not None
+        ends.append(turn.end.latest_ns)
+    # Its end is written once: a conflict with that, and one more answer at a try between.
+    assert ends[0] - ends[1] == 630_000_000
