@@ -17,8 +17,9 @@ from builders import (
 )
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.predict import predict
-from kubectl_evictplan.scenarios.scenario import ControllerSettings
+from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
 from kubectl_evictplan.simulation.simulate import simulate
 
 
@@ -52,8 +53,8 @@ def test_a_first_node_served_early_can_come_with_a_second_one_served_late() -> N
     assert not list(contradictions(ns(40), predict(*known), simulate(*known, timing)))
 
 
-def test_an_exit_between_two_creations_lets_the_second_one_be() -> None:
-    settings = ControllerSettings("1.16.4")
+def made_again(again: float, *others: ScenarioEvent) -> Prediction:
+    """A pod is deleted at 1 s; its name is used again at 5 s, and ``again`` on a node with a taint."""
     snapshot = make_snapshot(
         [make_node("n0"), make_node("n1", taints=["A:NoExecute"]), make_node("n2")],
         [make_pod("p", "n0", grace_seconds=30, uid="first")],
@@ -61,13 +62,24 @@ def test_an_exit_between_two_creations_lets_the_second_one_be() -> None:
     events = [
         make_event(1, "pod-delete", pods=["default/p"]),
         make_event(5, "pod-create", pod=make_pod("p", "n2", uid="second")),
-        make_event(10, "pod-create", pod=make_pod("p", "n1", uid="third")),
+        *others,
+        make_event(again, "pod-create", pod=make_pod("p", "n1", uid="third")),
     ]
-    configuration = resolve_configuration(settings, snapshot.control_plane)
-    prediction = predict(snapshot, make_scenario(events, horizon=60), configuration)
+    configuration = resolve_configuration(ControllerSettings("1.16.4"), snapshot.control_plane)
+    return predict(snapshot, make_scenario(events, horizon=60), configuration)
+
+
+def test_an_exit_between_two_creations_lets_the_second_one_be() -> None:
+    prediction = made_again(10)
     (row,) = prediction.evictions
     assert (row.uid, row.certainty, row.windows[0].earliest_seconds) == ("third", "possible", 10)
     assert prediction.inputs.coverage.exact == 1
+
+
+def test_also_where_the_kubelet_falls_silent_long_before_the_second_one() -> None:
+    rows = made_again(45, make_event(8, "kubelet-stop", "n0")).evictions
+    told = {row.uid: (row.certainty, row.windows[0].earliest_seconds) for row in rows}
+    assert told["third"] == ("possible", 45)
 
 
 def test_each_of_two_pods_of_one_name_ends_as_quickly_or_slowly_as_it_likes() -> None:

@@ -176,6 +176,9 @@ class PodExit(Unknown[PodTiming]):
         # A name that is free for the second creation, or the third, and not for the one before.
         creations = world.scenario.creations_ns.items()
         self._creations_ns = {key: each for key, each in creations if len(each) > 1}
+        # Who is not gone when its kubelet falls silent stays.
+        events = world.scenario.events
+        self._silences_ns = [event.at_ns for event in events if event.kubelets_up is False]
 
     @property
     def decides_who_is_created(self) -> bool:
@@ -190,7 +193,7 @@ class PodExit(Unknown[PodTiming]):
     def between_creations(
         self, part: PodTiming, run: Callable[[Timing], Timeline]
     ) -> Iterator[PodTiming]:
-        """Likewise; and such that a pod is gone just before each creation under its name. All pods use as much of it.
+        """Likewise; and such that a pod is gone just before each creation under its name, or before its kubelet is silent. All pods use as much of it.
 
         Where two of one name may end between creations, one after the other, that does not stand for everything.
         """
@@ -202,10 +205,11 @@ class PodExit(Unknown[PodTiming]):
                 continue
             tried.add(fraction)
             for key, from_ns, most_ns in run(_exiting(part, fraction).timing).exits:
-                inside = [at_ns - from_ns for at_ns in self._creations_ns.get(key, ())]
-                inside = [each for each in inside if _JUST_NS < each <= most_ns]
-                decided.update((key, from_ns) for _ in inside)
-                left += [(each - _JUST_NS) / most_ns for each in inside]
+                creations_ns = self._creations_ns.get(key, ())
+                ends_ns = (*creations_ns, *self._silences_ns) if creations_ns else ()
+                inside = [at for at in ends_ns if _JUST_NS < at - from_ns <= most_ns]
+                decided.update((key, from_ns) for at in inside if at in creations_ns)
+                left += [(at - from_ns - _JUST_NS) / most_ns for at in inside]
             if len(tried) + len(left) > _EXITS_MAX:
                 left.clear()
                 part = replace(part, missed=part.missed | {self.name})
