@@ -130,7 +130,9 @@ class CoveredPods:
         begun_ns = CONFLICT[1] if begins else 0
         if not self._rules.lets_unready_go or len(self.asked_about(pod)) != 1:
             return begun_ns if alone else 2 * begun_ns
-        again_ns = CLIENT_RETRY[1] if self._rules.tells_when_to_retry else RETRY[1] + REFUSED[1]
+        retry = CLIENT_RETRY if self._rules.tells_when_to_retry else RETRY
+        # It is found out by the DELETE of what was read, then answered.
+        again_ns = 2 * REFUSED[1] + retry[1]
         changes = int(guest or self.is_starting(pod)) + int(not alone)
         return begun_ns + changes * again_ns
 
