@@ -281,7 +281,15 @@ class DrainBounds:
                 continue
             gone = turn.delays(task.pod).gone
             begun_ns = priced.start_ns if self._asks_on(task.pod, turn) else None
-            rival = Rival(turn.controller, earliest_ns, latest_ns, task.goes, gone, begun_ns)
+            rival = Rival(
+                turn.controller,
+                earliest_ns,
+                latest_ns,
+                task.goes,
+                gone,
+                begun_ns,
+                task.deleted_meanwhile_ns,
+            )
             add = self._rivals.add_replacement if task.replacement else self._rivals.add
             add(task.pod, rival)
 

@@ -156,7 +156,7 @@ class Contests:
         if one_by_one:
             # Who comes last comes when kubectl is through with all others, if a place is left.
             latest_ns = None if len(held) >= turn.options.parallel else latest_ns
-            tasks = [one._replace(latest_ns=latest_ns) for one in tasks]
+            tasks = [one._replace(latest_ns=latest_ns, deleted_meanwhile_ns=0) for one in tasks]
         there = [one.earliest_ns + one.through_ns[0] for one in tasks if one.there]
         fails = turn.known and any(not self.requests.may_pass(pod, turn) for pod in failing)
         reasons: set[DrainEnd | None] = {DrainEnd.ERROR} if fails else {DrainEnd.DRAINED}
@@ -286,7 +286,14 @@ class Contests:
             return task
         latest_ns = ARRIVAL[1] + GRANTED[1] + held_ns
         goes = task.goes or not task.replacement
-        return task._replace(latest_ns=latest_ns, place=None, goes=goes, granted=True)
+        others_ns = 0 if turn.first_there else task.deleted_meanwhile_ns
+        return task._replace(
+            latest_ns=latest_ns,
+            place=None,
+            goes=goes,
+            granted=True,
+            deleted_meanwhile_ns=others_ns,
+        )
 
     def _by_the_clock(
         self,
@@ -329,7 +336,7 @@ class Contests:
             earliest_ns = ARRIVAL[0] + UNASKED[0]
             yield Task(pod, earliest_ns, None, None, through, there, goes=False, replacement=False)
             return
-        place, held_up_ns = None, 0
+        place, held_up_ns, others_ns = None, 0, 0
         if turn.options.disable_eviction:
             # One after the other, and then one loop that looks for all of them.
             first_ns, last_ns = takes(Latency.NEXT_DELETE)
@@ -344,9 +351,9 @@ class Contests:
                 return
             counts = guest or self.requests.counts(pod, turn)
             alone = turn.known or (turn.first_there and not counts)
-            held_up_ns = 0
             if not guest or not self._progress.guests.is_ready(turn, pod):
                 held_up_ns = self._covered.held_up_ns(pod, guest=guest, alone=alone)
+                others_ns = 0 if alone else self._covered.deleted_meanwhile_ns(pod, guest=guest)
             evicted = plus(ARRIVAL, UNASKED, (0, held_up_ns))
             if several:
                 yield Task(pod, *evicted, None, through, there=False, goes=False, replacement=False)
@@ -359,7 +366,8 @@ class Contests:
                 place = None if asking is None else places[0]
         goes = evicted[1] is not None
         there = turn.known or turn.first_there
-        yield Task(pod, *evicted, place, through, there, goes, False, held_up_ns)
+        found = Task(pod, *evicted, place, through, there, goes, False, held_up_ns)
+        yield found._replace(deleted_meanwhile_ns=others_ns)
 
 
 def _through_with(pod: Pod, turn: PlannedTurn) -> tuple[int, int | None]:

@@ -122,19 +122,33 @@ class CoveredPods:
         Who is Pending (a ``guest`` too) may be Running then: that is read again at once. Who is not Ready may be then,
         or, unless kubectl is ``alone``, be deleted by somebody else: where a budget covers it, that is a 429.
         """
-        if pod.finished or pod.deletion_timestamp_ns is not None:
-            return 0
-        if pod.ready == "True" and not guest:
+        if not self._may_change(pod, guest=guest):
             return 0
         begins = self._rules.ignores_pending and (guest or self.may_start_late(pod))
         begun_ns = CONFLICT[1] if begins else 0
+        others_ns = 0 if alone else self.deleted_meanwhile_ns(pod, guest=guest)
+        if not others_ns and not alone:
+            return 2 * begun_ns
+        starting_ns = self._asked_again_ns(pod) if guest or self.is_starting(pod) else 0
+        return begun_ns + starting_ns + others_ns
+
+    def deleted_meanwhile_ns(self, pod: Pod, *, guest: bool) -> int:
+        """So much of ``held_up_ns`` only if somebody else has deleted it meanwhile."""
+        return self._asked_again_ns(pod) if self._may_change(pod, guest=guest) else 0
+
+    @staticmethod
+    def _may_change(pod: Pod, *, guest: bool) -> bool:
+        if pod.finished or pod.deletion_timestamp_ns is not None:
+            return False
+        return pod.ready != "True" or guest
+
+    def _asked_again_ns(self, pod: Pod) -> int:
+        """From the request for a pod that its budget lets go unready, and that changes then, to the next one; 0 where that is no 429."""
         if not self._rules.lets_unready_go or len(self.asked_about(pod)) != 1:
-            return begun_ns if alone else 2 * begun_ns
+            return 0
         retry = CLIENT_RETRY if self._rules.tells_when_to_retry else RETRY
         # It is found out by the DELETE of what was read, then answered.
-        again_ns = 2 * REFUSED[1] + retry[1]
-        changes = int(guest or self.is_starting(pod)) + int(not alone)
-        return begun_ns + changes * again_ns
+        return 2 * REFUSED[1] + retry[1]
 
     def is_in_terminating_namespace(self, pod: Pod) -> bool:
         """Whether the Eviction API never evicts it: kubectl waits until somebody else has deleted it."""

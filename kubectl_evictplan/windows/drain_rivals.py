@@ -28,7 +28,8 @@ class Rival(NamedTuple):
     """One process that may evict a pod, under the name ``controller``, within these instants (None: perhaps never).
 
     ``goes``: by the latest of them it is evicted, by whomever. ``gone`` is from its eviction to its object's end. ``begun_ns``: by that offset
-    it has come to the node, and asks for the pod again and again; None: not known.
+    it has come to the node, and asks for the pod again and again; None: not known. ``deleted_meanwhile_ns``: so much later only if somebody
+    else has deleted the pod before.
     """
 
     controller: str
@@ -37,6 +38,14 @@ class Rival(NamedTuple):
     goes: bool
     gone: Range | None
     begun_ns: int | None = None
+    deleted_meanwhile_ns: int = 0
+
+    @property
+    def deleted_by_ns(self) -> int | None:
+        """By when it, or somebody else, has surely deleted the pod; None: perhaps nobody ever does."""
+        if self.latest_ns is None or not self.goes:
+            return None
+        return self.latest_ns - self.deleted_meanwhile_ns
 
     def asked_by_ns(self, deleted_ns: int) -> int | None:
         """By when it has asked for a pod that terminates from that offset on, or has given up, which no budget keeps any more; None: not known."""
@@ -135,9 +144,7 @@ def _by_controller(rivals: Sequence[Rival]) -> Iterator[tuple[str, Sequence[Riva
 
 def _first_by_ns(rivals: Iterable[Rival]) -> int | None:
     """By when the pod is evicted at the latest, by one of them; None: perhaps it never is."""
-    return min(
-        (one.latest_ns for one in rivals if one.goes and one.latest_ns is not None), default=None
-    )
+    return min((by_ns for one in rivals if (by_ns := one.deleted_by_ns) is not None), default=None)
 
 
 def _last_ns(rivals: Sequence[Rival]) -> int | None:

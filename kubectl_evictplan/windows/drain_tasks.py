@@ -16,7 +16,7 @@ class Task(NamedTuple):
     ``place``: the budget that is asked. ``there``: it surely is, when kubectl comes. ``goes``: by its latest instant it is evicted, by whomever.
     ``through_ns``: from its eviction until kubectl is through with it, at least and at most. ``replacement``: it has the name of the pod, but is another one.
     ``held_up_ns``: so much later it is evicted at most because it changes while it is asked for (``CoveredPods.held_up_ns``).
-    ``granted``: its first request surely finds a disruption.
+    ``deleted_meanwhile_ns``: so much of it only if somebody else has deleted the pod by then. ``granted``: its first request surely finds a disruption.
     """
 
     pod: Pod
@@ -29,6 +29,7 @@ class Task(NamedTuple):
     replacement: bool
     held_up_ns: int = 0
     granted: bool = False
+    deleted_meanwhile_ns: int = 0
 
 
 class Contest(NamedTuple):
