@@ -234,3 +234,28 @@ def test_grace_periods_that_began_anew_do_not_matter_where_all_kubelets_have_ren
 
     assert back_at(-40, -5) is None
     assert back_at(-40, -38) == ns(-39)
+
+
+@pytest.mark.parametrize(
+    ("release", "last", "latest"),
+    [("1.18.6", -1, PERIOD), ("1.23.17", -1, PERIOD), ("1.23.17", -12, 0), ("1.24.17", -1, PERIOD)],
+)
+def test_the_tick_that_found_all_zones_down_has_taken_everybody_out_of_line(
+    release: str, last: float, latest: float
+) -> None:
+    """Without a rate limiters stay as they are then, and let through whom the next tick puts in line: up to 1.23 everybody, later one."""
+    down = [
+        make_node(name, ready="Unknown", transition=since)
+        for name, since in (("n0", -30), ("n1", last))
+    ]
+    snapshot = make_snapshot(down, leases=[make_lease(node.name, -340) for node in down])
+    settings = ControllerSettings(release, flags={"node-eviction-rate": "0"})
+    configuration = resolve_configuration(settings, snapshot.control_plane)
+    scenario = make_scenario([make_event(1, "cordon", ["n0"])], horizon=60)
+    [latest_seconds] = [
+        change.latest_seconds
+        for report in predict(snapshot, scenario, configuration).nodes
+        for change in report.changes
+        if report.node == "n0" and change.value == f"{UNREACHABLE}:NoExecute"
+    ]
+    assert latest_seconds == pytest.approx(latest, abs=0.2)

@@ -30,6 +30,7 @@ from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.eviction_by_timeout import EvictionByTimeout
 from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import (
     NoExecuteTainter,
+    fell_since,
     put_in_line_from_ns,
 )
 from kubectl_evictplan.controllers.node_lifecycle.node_health import (
@@ -159,12 +160,27 @@ class NodeLifecycle:
                 self._queues.record(Told.STATUS, name=name, status=node.ready_status)
         if not self._timing.initial_token:
             self._queues.spend_tokens()
-        if self._configuration.taint_mode:
+        newest_tick_ns = self._grid.newest(now_ns)
+        if self._configuration.taint_mode and not self._has_emptied_lines(newest_tick_ns):
             for name in sorted(self._attention):
-                self._stay_in_line(self._state.nodes[name], self._grid.newest(now_ns))
+                self._stay_in_line(self._state.nodes[name], newest_tick_ns)
         self._queues.record(Told.LOADED)
         if self._attention or self._zone_states.unsettled:
             self._schedule_tick(self._grid.at_or_after(now_ns))
+
+    def _has_emptied_lines(self, newest_tick_ns: int) -> bool:
+        """Whether the newest tick before the start was the first to find all zones down, and took everybody out of line.
+
+        Asked of buckets without a rate, which are not exchanged then and let through whom they can: others let nobody through.
+        """
+        has_rate = self._configuration.node_eviction_rate_qps > 0
+        if has_rate or not self._zone_states.all_full_at_start:
+            return False
+        before_ns = newest_tick_ns - self._configuration.node_monitor_period_ns
+        counted = (node for node in self._state.nodes.values() if not self._zones.is_excluded(node))
+        return before_ns < (self._process_start_ns or 0) or any(
+            fell_since(node, before_ns, newest_tick_ns) for node in counted
+        )
 
     def _stay_in_line(self, node: Node, newest_tick_ns: int) -> None:
         """A node that the newest tick before the start has put in line is there, and may be served before the next one."""

@@ -13,7 +13,7 @@ from kubectl_evictplan.controllers.node_lifecycle.zone_queues import ZoneQueues
 from kubectl_evictplan.controllers.releases import ReleaseProfile
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.durations import SECOND_NS
-from kubectl_evictplan.kube.objects import NO_EXECUTE, Node, NodeCondition, Taint
+from kubectl_evictplan.kube.objects import NO_EXECUTE, READY, Node, NodeCondition, Taint
 from kubectl_evictplan.kube.taints import (
     NOT_READY,
     UNREACHABLE,
@@ -38,6 +38,20 @@ def put_in_line_from_ns(ready: NodeCondition, profile: ReleaseProfile) -> int | 
     if changed_ns is None or ready.status != UNKNOWN or profile.taint_on_current_condition:
         return changed_ns
     return changed_ns + SECOND_NS  # a tick after the one that wrote it, in that second
+
+
+def fell_since(node: Node, before_ns: int, tick_ns: int) -> bool:
+    """Whether a tick is the first to find that a node is not ready; ``before_ns``: when the one before it was.
+
+    Status Unknown is a tick's own, which is known to the second.
+    """
+    ready = node.condition(READY)
+    if ready is None:
+        return node.creation_timestamp_ns > before_ns
+    changed_ns = ready.last_transition_time_ns
+    if changed_ns is None or ready.status == TRUE:
+        return False
+    return tick_ns < changed_ns + SECOND_NS if ready.status == UNKNOWN else before_ns < changed_ns
 
 
 def why_token_is_wasted(ready: str | None, *, exists: bool) -> WasteReason | None:

@@ -127,6 +127,8 @@ class ZoneStates(msgspec.Struct, eq=False):
     _states: dict[str, str] = {}
     # As the last tick found them.
     _before: dict[str, str] = {}
+    # A tick of before the start has found every zone Full.
+    all_full_at_start: bool = False
 
     def __contains__(self, zone: str) -> bool:
         return zone in self._states
@@ -159,8 +161,9 @@ class ZoneStates(msgspec.Struct, eq=False):
             self._states[zone] = told.get(zone, self._states[zone])
         self._states = handle_disruption(counts, self._states, threshold).remaining
         every_full = all(self._states[zone] == FULL for zone in counts)
+        self.all_full_at_start = every_full and LOST_ZONE not in told
         for zone in sorted(counts):
-            if every_full and LOST_ZONE not in told:
+            if self.all_full_at_start:
                 self._queues.swap_limiter(zone, 0.0)
             else:
                 self._set_limiter(zone, self._states[zone], counts[zone])
