@@ -73,8 +73,8 @@ class OutageSummary(Record):
 class EventSummary(Record):
     """One scenario event as it was resolved.
 
-    ``command`` are the words of kubectl that do it, ``undo`` those that undo it, where there are any; the
-    word "{nodes}" stands for the nodes. ``outage`` is the outage that it is a part of, null where it stands for
+    ``command`` are the words of kubectl that do it (of a drain with ``--parallel`` and ``--settle`` as well, which ``what-if`` and
+    ``apply`` take and kubectl does not), ``undo`` those that undo it, where there are any; the word "{nodes}" stands for the nodes. ``outage`` is the outage that it is a part of, null where it stands for
     itself.
     """
 
