@@ -208,3 +208,16 @@ def test_a_sweep_ranks_a_lost_control_plane_first_and_names_what_fails_with_a_no
     assert (of_leader.control_plane, of_leader.first_earliest_seconds) == ("leader", 363)
     unknown = failing(cluster(holder="")).row(Failure(NODE, "a1", ("a1",)))
     assert (unknown.control_plane, unknown.first_earliest_seconds) == ("leader-perhaps", 345)
+
+
+def test_the_pods_of_each_namespace_are_found_where_they_stand() -> None:
+    names = {"b": ("x", "y"), "a": ("z",), "a-b": ("w", "x")}
+    pods = [make_pod(name, namespace=one) for one in names for name in names[one]]
+    snapshot = make_snapshot(pods=pods)
+
+    found = snapshot.places_of_namespaces
+    assert list(found) == ["a", "a-b", "b"]
+    for namespace, place in found.items():
+        told = [(pod.namespace, pod.name) for pod in snapshot.pods[place]]
+        assert told == [(namespace, name) for name in names[namespace]]
+    assert make_snapshot().places_of_namespaces == {}

@@ -7,7 +7,10 @@ never depend on where the objects came from. Times are integer nanoseconds since
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
+from functools import cached_property
+from operator import attrgetter
 from typing import Annotated
 
 import msgspec
@@ -16,6 +19,8 @@ from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.infrastructure import Infrastructure
 from kubectl_evictplan.kube.needs import PodNeeds
 from kubectl_evictplan.kube.pod_requests import ContainerRequests, Resized
+
+_NAMESPACE = attrgetter("namespace")
 
 # Bounds are checked where these values are decoded, that is in our own snapshots.
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -98,8 +103,10 @@ class Node(msgspec.Struct, frozen=True):
     @property
     def ready_status(self) -> str | None:
         """Status of the Ready condition; None without one."""
-        ready = self.condition(READY)
-        return ready.status if ready is not None else None
+        for condition in self.conditions:
+            if condition.type == READY:
+                return condition.status
+        return None
 
     def past_instants(self) -> Iterator[int]:
         """Every known time of the node but its deletion's, which lies in the future."""
@@ -403,7 +410,7 @@ class ObservedRenewals(msgspec.Struct, frozen=True):
     missing: tuple[str, ...] = ()
 
 
-class ClusterSnapshot(msgspec.Struct, frozen=True):
+class ClusterSnapshot(msgspec.Struct, frozen=True, dict=True):
     """All that is known of one cluster at ``taken_at_ns``: what every source returns.
 
     ``nodes`` and ``pods`` are sorted by name and by (namespace, name). ``ignored_kinds`` counts
@@ -443,3 +450,14 @@ class ClusterSnapshot(msgspec.Struct, frozen=True):
     stand_ins: dict[str, Count] = {}
     # Never of a source: by owner ("Kind/namespace/name") how many of its active pods are left out of ``pods``; None: nobody counted.
     left_out: dict[str, Count] | None = None
+
+    @cached_property
+    def places_of_namespaces(self) -> dict[str, slice]:
+        """The namespaces that have pods, and where these are: pods come by their namespaces."""
+        pods, found, begin = self.pods, dict[str, slice](), 0
+        while begin < len(pods):
+            namespace = pods[begin].namespace
+            end = bisect_right(pods, namespace, begin, key=_NAMESPACE)
+            found[namespace] = slice(begin, end)
+            begin = end
+        return found

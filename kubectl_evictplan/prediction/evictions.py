@@ -81,15 +81,20 @@ def eviction_list(
         chain = ChainOfKind(kind.key.pod, kind.found.node, find_chain)
         for node, pods in names.of(kind):
             here = row if node == row.node else replace(row, node=node)
-            asked = kind.key.controller == EVICTION_API
-            kept = refusable.evicted if asked else refusable.deleted
-            unsure = _Unsure(kept, gone_from, kind.found.latest_ns)
-            groups += _groups(here, partial(chain.on, node), pods, unsure)
+            find_on = partial(chain.on, node)
+            kept = refusable.evicted if kind.key.controller == EVICTION_API else refusable.deleted
+            if here.certainty == CERTAIN and (kept or gone_from):
+                unsure = _Unsure(kept, gone_from, kind.found.latest_ns)
+                groups += _groups(here, find_on, pods, unsure)
+            else:
+                groups.append(EvictionGroup(here, pods, find_on))
     if len({(kind.key.pod, kind.key.uid) for kind in kinds}) < len(kinds):
         from kubectl_evictplan.prediction.object_ends import with_one_end
 
         return Evictions.of(with_one_end(Evictions(groups)))
-    return Evictions(groups, names.owners(kinds))
+    # Pods of the snapshot have each a name of their own, and are of one lot.
+    once = all(kind.lots for kind in kinds) and len({kind.key.pod for kind in kinds}) == len(kinds)
+    return Evictions(groups, names.owners(kinds), once=once)
 
 
 class NamesOfAlike:
@@ -223,8 +228,6 @@ def _groups(
     unsure: _Unsure,
 ) -> list[EvictionGroup]:
     """The evictions of pods of a kind on one node: those that need not happen and the others."""
-    if row.certainty != CERTAIN or not (unsure.refusable or unsure.gone_from):
-        return [EvictionGroup(row, pods, find_chain)]
     perhaps = [names for names in pods if names.key in unsure]
     others = [names for names in pods if names.key not in unsure]
     groups = [(replace(row, certainty=POSSIBLE), perhaps), (row, others)]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple
@@ -110,11 +111,19 @@ class Evictions(Rows[Eviction]):
     row. Iterating makes all of them; they are kept from then on.
     """
 
+    # Whether it is known that no pod is evicted twice.
+    once = False
+
     def __init__(
-        self, groups: Iterable[EvictionGroup], owners: Collection[tuple[str, str]] | None = None
+        self,
+        groups: Iterable[EvictionGroup],
+        owners: Collection[tuple[str, str]] | None = None,
+        *,
+        once: bool = False,
     ) -> None:
-        """``groups`` in any order; ``owners`` where they are known already."""
+        """``groups`` in any order; ``owners``, and that no pod goes twice, where they are known already."""
         self.groups = tuple(groups)
+        self.once = once
         if owners is not None:
             self.owners = owners
         # Whether rows share what they have in common, or came one by one.
@@ -174,10 +183,23 @@ class Evictions(Rows[Eviction]):
         """Those of the pod "namespace/name"."""
         return Evictions.of(group.row(names) for names, group in self.in_order if names.key == key)
 
-    def __len__(self) -> int:
-        if not self.grouped:
-            return len(self.rows)
+    @cached_property
+    def by_owner(self) -> Mapping[tuple[str, str, str], Sequence[Eviction]]:
+        """By (namespace, owner, "") what groups share, once for each of the owner's pods; a bare pod is its own owner: (namespace, "", pod)."""
+        found: defaultdict[tuple[str, str, str], list[Eviction]] = defaultdict(list)
+        for group in self.groups:
+            shared = group.shared
+            for names in group.pods:
+                owner = names.owner
+                found[names.namespace, owner, "" if owner else names.pod].append(shared)
+        return found
+
+    @cached_property
+    def _number(self) -> int:
         return sum([len(group.pods) for group in self.groups])
+
+    def __len__(self) -> int:
+        return self._number if self.grouped else len(self.rows)
 
 
 def _group_of_one(row: Eviction) -> EvictionGroup:

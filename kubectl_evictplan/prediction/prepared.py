@@ -84,7 +84,7 @@ class PreparedCluster:
     @cached_property
     def namespaces(self) -> int:
         """How many namespaces have pods."""
-        return len({pod.namespace for pod in self.snapshot.pods})
+        return len(self.snapshot.places_of_namespaces)
 
     @cached_property
     def owners_without_pods(self) -> tuple[Workload, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
 
@@ -298,7 +298,7 @@ def group_table(
         notes = (f"--by {by} shows all {len(order)} {by}s, -o wide every pod.", *notes)
     total = sum_row("TOTAL", order)
     headers = (*_KEY_COLUMNS[by], "PODS", "POSSIBLY", "STUCK", "NODES", "EVICTED-AT")
-    none_or_all = ("0", str(len(prediction.evicted.every)))
+    none_or_all = ("0", str(prediction.evicted.number))
     told = [
         at
         for at, header in enumerate(headers)
@@ -353,17 +353,20 @@ def _by_workload(prediction: Prediction) -> Iterator[tuple[_Key, list[Eviction]]
         for report in prediction.workloads
         for owner in report.owners
     }
-    by_owner: dict[tuple[str, str, str], list[Eviction]] = {}
-    for group in prediction.evictions.groups:
-        for names, entry in _entries(prediction, group):
-            token = names.namespace, names.owner, "" if names.owner else names.pod
-            if (some := by_owner.get(token)) is None:
-                by_owner[token] = [entry]
-            else:
-                some.append(entry)
-    for (namespace, owner, pod), entries in by_owner.items():
+    for (namespace, owner, pod), entries in _by_owner(prediction).items():
         top = workloads.get((namespace, owner), owner)
-        yield (namespace, _short(top or f"Pod/{pod}")), entries
+        yield (namespace, _short(top or f"Pod/{pod}")), list(entries)
+
+
+def _by_owner(prediction: Prediction) -> Mapping[tuple[str, str, str], Iterable[Eviction]]:
+    if prediction.evicted.once:
+        return prediction.evictions.by_owner
+    found: dict[tuple[str, str, str], list[Eviction]] = {}
+    for group in prediction.evictions.groups:
+        for names in group.pods:
+            token = names.namespace, names.owner, "" if names.owner else names.pod
+            found.setdefault(token, []).append(group.row(names))
+    return found
 
 
 def _entries(prediction: Prediction, group: EvictionGroup) -> Iterable[tuple[PodNames, Eviction]]:

@@ -116,10 +116,11 @@ _OBJECTS_MAX_WIDE = 100
 
 def verdict(prediction: Prediction, clock: Clock, *, complete: bool) -> Iterator[Phrase]:
     """Yield the sentences of the answer; ``complete`` False: the input is not the whole cluster."""
-    evictions, certain = prediction.evictions, prediction.evicted.certain
+    evictions = prediction.evictions
     sure = _certain(prediction)
     unsure: list[EvictionGroup] = []
-    if not prediction.evicted.every <= certain:
+    if not prediction.evicted.is_all_certain:
+        certain = prediction.evicted.certain
         unsure = [
             group
             for group in evictions.groups
@@ -135,8 +136,8 @@ def verdict(prediction: Prediction, clock: Clock, *, complete: bool) -> Iterator
         tone: Tone = "good" if complete and not none and not lost else "loud"
         yield Phrase(f"No pod is evicted{given}{none}.", tone)
     if sure:
-        pods = words.count(len(certain), "pod")
-        text = f"{pods} {words.verb(len(certain), 'is', 'are')} evicted for certain"
+        number = prediction.evicted.number_certain
+        text = f"{words.count(number, 'pod')} {words.verb(number, 'is', 'are')} evicted for certain"
         yield Phrase(f"{text}, {_from(sure, prediction)}: {_when_certain(sure, clock)}.", "certain")
         yield from _whoever_deletes(prediction)
     if unsure:
@@ -322,12 +323,12 @@ def _more_than_once(prediction: Prediction) -> Iterator[Phrase]:
 
 
 def _namespaces(prediction: Prediction) -> Iterator[Phrase]:
-    every = [names for group in prediction.evictions.groups for names in group.pods]
-    namespaces = [names.namespace for names in every]
-    if not prediction.evicted.once:
-        pods = {(names.namespace, names.pod) for names in every}
-        namespaces = [namespace for namespace, _ in pods]
-    numbers = Counter(namespaces)
+    numbers = Counter[str]()
+    if prediction.evicted.once:
+        for (namespace, _, _), some in prediction.evictions.by_owner.items():
+            numbers[namespace] += len(some)
+    else:
+        numbers.update(key.partition("/")[0] for key in prediction.evicted.every)
     if len(numbers) > 1:
         order = sorted(numbers, key=lambda namespace: (-numbers[namespace], namespace))
         shown = [f"{words.name(one)} {numbers[one]}" for one in order]
@@ -357,26 +358,26 @@ def _told_warnings(prediction: Prediction) -> Iterator[Phrase]:
 
 
 def _stuck(evicted: EvictedPods) -> Iterator[Phrase]:
-    for reason, stuck in sorted(evicted.stuck.items(), key=lambda item: (-len(item[1]), item[0])):
-        number = len(stuck)
+    numbers = evicted.numbers_stuck
+    for reason, number in sorted(numbers.items(), key=lambda item: (-item[1], item[0])):
         if reason == Stuck.NOT_CERTAIN.value:
             text = "it is not certain that it is" if number == 1 else "none is certain to be"
             yield Phrase(f"Of {words.count(number, 'pod')} {text} gone in the end.", "possible")
             continue
         who = words.count(number, "pod")
-        if number == len(evicted.every) > 1:
+        if number == evicted.number > 1:
             who = "both" if number == 2 else f"all {number}"
         stay = words.verb(number, "stays Terminating,", "stay Terminating, each")
         yield Phrase(f"Once deleted, {who} {stay} because {reason}.", "stuck")
 
 
 def _stays(prediction: Prediction, unsure: bool) -> Iterator[Phrase]:
-    evicted = prediction.evicted.every
     codes = {kept.key: kept.code for kept in prediction.kept}
+    evicted = prediction.evicted.every if codes else ()
     numbers = Counter(code for pod, code in codes.items() if pod not in evicted)
     total = sum(numbers.values())
     if not total:
-        if evicted and not unsure:
+        if prediction.evictions and not unsure:
             yield Phrase("No other pod is on the affected nodes.")
         return
     pods = f"{words.count(total, 'pod')} on the affected nodes {words.verb(total, 'stays', 'stay')}"

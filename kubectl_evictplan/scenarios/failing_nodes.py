@@ -240,9 +240,9 @@ def control_plane_nodes(snapshot: ClusterSnapshot) -> ControlPlaneNodes:
 
     Where no such pod is to be seen (k3s) and a node leads, nodes with the role of the control plane count.
     """
-    namespaces = {pod.namespace for pod in snapshot.pods}
-    theirs = {name for name in namespaces if name.startswith(_NAMESPACES)}
-    own = [pod for pod in snapshot.pods if pod.namespace in theirs]
+    places = snapshot.places_of_namespaces
+    theirs = [places[name] for name in places if name.startswith(_NAMESPACES)]
+    own = [pod for some in theirs for pod in snapshot.pods[some]]
     servers = _nodes_of([pod for pod in own if component_of(pod) == API_SERVER])
     running = [pod for pod in own if component_of(pod) == CONTROLLER_MANAGER]
     members = [pod for pod in own if _is_etcd(pod)]

@@ -92,7 +92,8 @@ class SimpleFates(msgspec.Struct, eq=False):
             fate = self._fates[kind]
             found = None if fate is None else self._eviction(fate, service)
             if fate is not None and found is not None:
-                key = EvictionKey(pod.key, pod.uid, fate.deleted.controller, 0)
+                # Of tens of thousands: without asking for their length, as calling the type does.
+                key = tuple.__new__(EvictionKey, (pod.key, pod.uid, fate.deleted.controller, 0))
                 self._result.evictions[key] = found.on_node(name, until_queued)
 
     def _explored(self, name: str, runs: list[PieceRun]) -> _Service | None:

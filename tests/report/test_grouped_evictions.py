@@ -12,6 +12,7 @@ from report.builders import eviction, prediction
 
 from builders import encoded
 from kubectl_evictplan.prediction.document import Because, Eviction, Prediction
+from kubectl_evictplan.prediction.evicted_pods import EvictedPods
 from kubectl_evictplan.prediction.fingerprint import fingerprint
 from kubectl_evictplan.prediction.grouped_evictions import (
     EvictionGroup,
@@ -19,12 +20,14 @@ from kubectl_evictplan.prediction.grouped_evictions import (
     PodNames,
     SharedChain,
 )
+from kubectl_evictplan.prediction.records import Window
 from kubectl_evictplan.prediction.stored import decode_prediction
 from kubectl_evictplan.report import render
 
 BEFORE = (Because(1.0, 'says "object":"" and %s', "node/n1", "scenario"),)
 OWN = (Because(2.0, 'a timer starts: "object": ""', "", "processPodOnNode"),)
 CHAIN = SharedChain(BEFORE, OWN)
+STAYS = Window(1.0, None, "silence")
 PLAIN, QUOTES, WIDE = ("web-0", "web-1"), ('a"b', 'a","b', 'a",', "a\\", "%(x)s"), ("ä", "\u2028")
 
 
@@ -162,6 +165,27 @@ def test_causes_are_looked_for_when_a_row_is_read() -> None:
     assert (len(value.evictions), value.evicted.every) == (1, {"ns of a/a"})
     assert asked == []
     assert [row.because for row in value.evictions] == [BEFORE]
+
+
+@pytest.mark.parametrize("somebody", [(), ("ns of b/b",), ("ns of c/c",)])
+@pytest.mark.parametrize("again", [(), ("a",)], ids=("once", "twice"))
+def test_pods_that_are_evicted_are_counted_as_by_their_names(
+    somebody: tuple[str, ...], again: tuple[str, ...]
+) -> None:
+    unsure = group("b", *again, controller="pod-gc")
+    unsure.shared = replace(unsure.shared, certainty="possible", gone=STAYS)
+    groups = group("a", "c"), unsure
+    named = EvictedPods(Evictions(groups), somebody)
+    counted = EvictedPods(Evictions(groups, once=not again), somebody)
+
+    assert named.every == {"ns of a/a", "ns of b/b", "ns of c/c"}
+    assert named.certain == {"ns of a/a", "ns of c/c", *somebody}
+    assert named.once is not bool(again)
+    for evicted in (named, counted):
+        numbers = evicted.number, evicted.number_certain, evicted.numbers_stuck
+        assert numbers == (3, len(named.certain), {"silence": 1 + len(again)})
+        assert evicted.is_all_certain is (named.certain == named.every)
+        assert (evicted.once, evicted.by_somebody) == (named.once, named.by_somebody)
 
 
 def test_rows_that_are_read_back_are_evictions_again() -> None:

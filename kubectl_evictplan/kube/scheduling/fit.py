@@ -229,17 +229,17 @@ class _Check:
             running = [pod for pod in running if pod.phase not in FINISHED_PHASES]
         needs, names = [pod.needs for pod in running], [pod.node_name for pod in running]
         by_identity = dict(zip(map(id, needs), needs, strict=True))
-        numbers = {one: Counter[str]() for one in by_identity}
+        names_of: dict[int, list[str]] = {one: [] for one in by_identity}
         since = 0
         # Those with the same needs mostly follow each other.
         for one, alike in groupby(map(id, needs)):
             until = since + len(list(alike))
-            numbers[one].update(names[since:until])
+            names_of[one] += names[since:until]
             since = until
         return [
             (place_of[name], by_identity[one], count)
-            for one, counts in numbers.items()
-            for name, count in counts.items()
+            for one, some in names_of.items()
+            for name, count in Counter(some).items()
             if name in place_of
         ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from operator import itemgetter
 from typing import Generic, TypeVar
@@ -89,12 +90,9 @@ def _alike(
     replacements: Sequence[Pod], claiming: Collection[tuple[str, str]]
 ) -> Iterator[tuple[list[int], bool]]:
     """Yield the places of pods that cannot but be in one group, and whether they have claims."""
-    templates: dict[_Template, list[int]] = {}
+    templates: defaultdict[_Template, list[int]] = defaultdict(list)
     for place, template in enumerate(_templates(replacements)):
-        if (known := templates.get(template)) is None:
-            templates[template] = [place]
-        else:
-            known.append(place)
+        templates[template].append(place)
     for places in templates.values():
         first = replacements[places[0]]
         own = not first.owner_references or (first.needs and first.needs.only_own_node)
