@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from itertools import groupby, islice, starmap
+from itertools import islice, starmap
 
 import msgspec
 
@@ -227,18 +227,18 @@ class _Check:
         running, place_of = self._around.running, self._place_of
         if not FINISHED_PHASES.isdisjoint({pod.phase for pod in running}):
             running = [pod for pod in running if pod.phase not in FINISHED_PHASES]
-        needs, names = [pod.needs for pod in running], [pod.node_name for pod in running]
-        by_identity = dict(zip(map(id, needs), needs, strict=True))
-        names_of: dict[int, list[str]] = {one: [] for one in by_identity}
-        since = 0
-        # Those with the same needs mostly follow each other.
-        for one, alike in groupby(map(id, needs)):
-            until = since + len(list(alike))
-            names_of[one] += names[since:until]
-            since = until
+        names_of: dict[int, tuple[PodNeeds | None, list[str]]] = {}
+        last: object = self
+        names = list[str]()
+        for pod in running:
+            # Those with the same needs mostly follow each other.
+            if pod.needs is not last:
+                last = pod.needs
+                _, names = names_of.setdefault(id(last), (pod.needs, []))
+            names.append(pod.node_name)
         return [
-            (place_of[name], by_identity[one], count)
-            for one, some in names_of.items()
+            (place_of[name], needs, count)
+            for needs, some in names_of.values()
             for name, count in Counter(some).items()
             if name in place_of
         ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterator, Sequence
 from operator import itemgetter
 from typing import Generic, TypeVar
@@ -90,10 +89,7 @@ def _alike(
     replacements: Sequence[Pod], claiming: Collection[tuple[str, str]]
 ) -> Iterator[tuple[list[int], bool]]:
     """Yield the places of pods that cannot but be in one group, and whether they have claims."""
-    templates: defaultdict[_Template, list[int]] = defaultdict(list)
-    for place, template in enumerate(_templates(replacements)):
-        templates[template].append(place)
-    for places in templates.values():
+    for places in _by_template(replacements):
         first = replacements[places[0]]
         own = not first.owner_references or (first.needs and first.needs.only_own_node)
         if not (own or claiming):
@@ -111,11 +107,23 @@ def _alike(
             yield others, False
 
 
-def _templates(pods: Sequence[Pod]) -> Iterator[_Template]:
-    owners = map(id, [pod.owner_references for pod in pods])
-    needs = map(id, [pod.needs for pod in pods])
-    tolerations = map(id, [pod.tolerations for pod in pods])
-    return zip(owners, needs, tolerations, [pod.namespace for pod in pods], strict=True)
+def _by_template(pods: Sequence[Pod]) -> Collection[list[int]]:
+    """The places of pods of each template; mostly these follow each other."""
+    found: dict[_Template, list[int]] = {}
+    owners, needs, tolerations, namespace = object(), object(), object(), ""
+    places: list[int] = []
+    for place, pod in enumerate(pods):
+        if not (
+            pod.owner_references is owners
+            and pod.needs is needs
+            and pod.tolerations is tolerations
+            and pod.namespace == namespace
+        ):
+            owners, needs, tolerations = pod.owner_references, pod.needs, pod.tolerations
+            namespace = pod.namespace
+            places = found.setdefault((id(owners), id(needs), id(tolerations), namespace), [])
+        places.append(place)
+    return found.values()
 
 
 class AlikeGroups:
