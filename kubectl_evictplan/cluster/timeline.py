@@ -7,7 +7,8 @@ people read about it is written in ``prediction/causes.py``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from enum import Enum, StrEnum
 from typing import TypeVar
 
@@ -411,12 +412,10 @@ class RunEntries:
 
     def __init__(self, run: Timeline) -> None:
         self.run = run
-        self._places: dict[type[Entry], list[int]] = {}
-        places = self._places
+        places: defaultdict[type[Entry], list[int]] = defaultdict(list)
         for place, kind in enumerate(map(type, run.entries)):
-            if (there := places.get(kind)) is None:
-                there = places[kind] = []
-            there.append(place)
+            places[kind].append(place)
+        self._places: Mapping[type[Entry], list[int]] = places
 
     def places(self, *kinds: type[Entry]) -> Sequence[int]:
         """Where entries of these very kinds are, in order."""

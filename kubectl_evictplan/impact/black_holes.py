@@ -145,11 +145,13 @@ class BlackHoles(Rows[BlackHole]):
                 else:
                     names.append(pod.name)
         found = sorted(
-            (node, hole, pods) for hole, nodes in pods_of.values() for node, pods in nodes.items()
+            (node, hole, pods if len(pods) == 1 else sorted(pods))
+            for hole, nodes in pods_of.values()
+            for node, pods in nodes.items()
         )
         return tuple(
             [
-                BlackHole(node, tuple(sorted(pods)), hole.stretch[0], hole.since, hole.until)
+                BlackHole(node, tuple(pods), hole.stretch[0], hole.since, hole.until)
                 for node, hole, pods in found
             ]
         )

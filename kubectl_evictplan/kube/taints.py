@@ -36,7 +36,8 @@ CONTROLLER_OWNED_KEYS = LIFECYCLE_NO_SCHEDULE_KEYS | {OUT_OF_SERVICE}
 
 def has_taint(taints: tuple[Taint, ...], key: str, effect: str) -> bool:
     """Whether the list holds that key and effect."""
-    return (key, effect) in [(taint.key, taint.effect) for taint in taints]
+    # Mostly there are none.
+    return bool(taints) and (key, effect) in [(taint.key, taint.effect) for taint in taints]
 
 
 def key_and_effect(taint: Taint) -> str:
@@ -56,7 +57,7 @@ def is_lifecycle_no_execute(taint: Taint) -> bool:
 
 def no_execute_taints(taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
     """The NoExecute taints in list order (``getNoExecuteTaints``)."""
-    return tuple([taint for taint in taints if taint.effect == NO_EXECUTE])
+    return tuple([taint for taint in taints if taint.effect == NO_EXECUTE]) if taints else ()
 
 
 def with_taint_appended(taints: tuple[Taint, ...], added: Taint) -> tuple[Taint, ...]:

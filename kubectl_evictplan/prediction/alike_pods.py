@@ -255,8 +255,7 @@ def _looks(snapshot: ClusterSnapshot, named: Collection[str]) -> Iterator[_Look]
     """Yield for each pod what is equal for pods of its lot only; each of those ``named`` stands for itself."""
     # Timers that run at the start began with the pod, at the earliest.
     tainted = {node.name for node in snapshot.nodes if no_execute_taints(node.taints)}
-    numbers: defaultdict[Hashable, int] = defaultdict(count().__next__)
-    kinds = map(numbers.__getitem__, _kinds_of(snapshot.pods))
+    kinds = _numbers_of_kinds(snapshot.pods)
     names = [pod.node_name for pod in snapshot.pods]
     phases = {pod.phase for pod in snapshot.pods}
     if (
@@ -295,20 +294,27 @@ _LOOK = attrgetter(
 
 def kind_of(pod: Pod) -> Hashable:
     """Equal for pods that no controller tells apart on one node. Loaders share equal lists of tolerations."""
-    return next(_kinds_of((pod,)))
-
-
-def _kinds_of(pods: Sequence[Pod]) -> Iterator[Hashable]:
-    references = [id(pod.owner_references) for pod in pods]
-    owners = {at: _owner(pod) for at, pod in dict(zip(references, pods, strict=True)).items()}
-    kinds = {at: owner[0] for at, owner in owners.items()}
-    whose: list[Hashable] = list(map(kinds.__getitem__, references))
-    # When a finalizer goes may depend on the Job, which its name alone does not tell.
-    for place in [place for place, pod in enumerate(pods) if pod.finalizers]:
-        whose[place] = owners[references[place]], pods[place].namespace
-    return zip([id(pod.tolerations) for pod in pods], whose, map(_LOOK, pods), strict=True)
-
-
-def _owner(pod: Pod) -> tuple[str | None, str]:
     owner = pod.controller()
-    return (None, "") if owner is None else (owner.kind, owner.name)
+    kind, name = (None, "") if owner is None else (owner.kind, owner.name)
+    # When a finalizer goes may depend on the Job, which its name alone does not tell.
+    whose = (kind, name, pod.namespace) if pod.finalizers else kind
+    return id(pod.tolerations), whose, _LOOK(pod)
+
+
+def _numbers_of_kinds(pods: Sequence[Pod]) -> list[int]:
+    """Of each pod the number of its ``kind_of``: asked of one of those that follow each other and are alike, as those of one owner mostly do."""
+    numbers: dict[Hashable, int] = {}
+    found: list[int] = []
+    number = -1
+    owners, tolerations, look = object(), object(), ()
+    for pod, own in zip(pods, map(_LOOK, pods), strict=True):
+        if (
+            pod.owner_references is not owners
+            or pod.tolerations is not tolerations
+            or own != look
+            or pod.finalizers
+        ):
+            owners, tolerations, look = pod.owner_references, pod.tolerations, own
+            number = numbers.setdefault(kind_of(pod), len(numbers))
+        found.append(number)
+    return found

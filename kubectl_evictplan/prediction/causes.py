@@ -213,11 +213,15 @@ def link(entry: timeline.Entry) -> Because:
     return Because(seconds(entry.at_ns), describe(entry), _object(entry), rule)
 
 
+_MAY_NAME_A_POD = (timeline.AboutPod, EventApplied)
+_MAY_NAME_A_NODE = (timeline.AboutNode, EventApplied)
+
+
 def _object(entry: timeline.Entry) -> str:
     """``kind/name`` of what an entry is about."""
-    if isinstance(entry, timeline.AboutPod | EventApplied) and entry.pod:
+    if isinstance(entry, _MAY_NAME_A_POD) and entry.pod:
         return f"pod/{entry.pod}"
-    if isinstance(entry, timeline.AboutNode | EventApplied) and entry.node:
+    if isinstance(entry, _MAY_NAME_A_NODE) and entry.node:
         return f"node/{entry.node}"
     return "kube-controller-manager"
 

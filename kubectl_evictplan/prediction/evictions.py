@@ -248,7 +248,7 @@ def _in_one_run(
     if (cache := chains.get(id(run))) is None:
         cache = chains[id(run)] = ChainCache(run)
     entry = run.entries[index]
-    if isinstance(entry, PodDeleted) and entry.at_ns <= found.latest_ns:
+    if isinstance(entry, PodDeleted) and entry.at_ns <= found.spans[-1][1]:
         return entry.at_ns, partial(cache.cut, index)
     # The run stops short of the deletion (it has no pods) or goes on after the horizon.
     delay_ns = found.delay_ns or 0

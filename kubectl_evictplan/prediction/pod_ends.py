@@ -123,7 +123,8 @@ class PodEnds:
         """What holds the object, in words; None when it ends."""
         pod, stuck = evicted.pod, evicted.stuck
         if stuck is not Stuck.FINALIZERS or pod is None:
-            return stuck and stuck.value
+            # Of tens of thousands: ``value`` is looked up five times as slowly.
+            return stuck and stuck._value_
         why = f"{stuck.value}: {', '.join(self._lasting(pod))}"
         # Who takes them off still waits for the kubelet, or for what ends its silence.
         if evicted.found.node in self.silent_nodes:
