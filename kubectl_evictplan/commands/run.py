@@ -161,12 +161,30 @@ def _assessed(assess: Callable[[], Prediction], output: str) -> Prediction:
     return prediction
 
 
+# Others load these when they need them.
+_ASKED_BY_LARGE_CLUSTERS = (
+    "scenarios.failing_nodes",
+    "windows.entries_in_line",
+    "windows.explored",
+    "windows.older_countdowns",
+    "windows.sampled_plans",
+    "windows.wide_bounds",
+    "windows.zones_apart",
+)
+
+
 def _load_modules(output: str) -> None:
-    """Load what an answer is made with, which takes a while."""
-    told = ["report.content"]
+    """Load what an answer is made with, which takes a while: the snapshot is unpacked meanwhile."""
+    told = ["report.content", "report.terminal"]
     if output == "json":
-        told = ["report.json_text", "impact.claims", "impact.findings", "commands.large_json"]
-    for name in ("prediction.predict", "impact.assess", *told):
+        told = [
+            "prediction.fingerprint",
+            "report.json_text",
+            "impact.claims",
+            "impact.findings",
+            "commands.large_json",
+        ]
+    for name in ("prediction.predict", "impact.assess", *told, *_ASKED_BY_LARGE_CLUSTERS):
         import_module(f"kubectl_evictplan.{name}")
 
 

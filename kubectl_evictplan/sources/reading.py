@@ -251,7 +251,8 @@ def content(name: str, data: bytes, *, changed: bool = False) -> Content:
         raise ReadProblem("archives are not accepted here (tar): unpack it first")
     if data.startswith(codecs.BOM_UTF8):
         data = data[3:]
-    has_logs = LOG_MARK in data
+    # Nobody looks for logs in a snapshot of ours.
+    has_logs = not compressed and LOG_MARK in data
     if not has_logs:
         check_utf8(data)
     return Content(name, data, compressed, changed, has_logs)
