@@ -6,14 +6,19 @@ already (``ADD``). A tick that finds the node Ready takes its name out, but one 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import refill_ns
 from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
 from kubectl_evictplan.windows.spans import NEVER_NS, Span
 
 if TYPE_CHECKING:
+    from kubectl_evictplan.windows.line_windows import WaitWindow
     from kubectl_evictplan.windows.node_courses import NodeCourse, NodeCourses
+    from kubectl_evictplan.windows.piece_runs import PieceRun
     from kubectl_evictplan.windows.processes_up import ProcessLife
 
 
@@ -65,3 +70,37 @@ def _forgotten_ns(
         return before.begins[0]
     # A new process finds it as it is.
     return life.begins[0] if not life.warm and until_ns[1] <= life.begins[0] else None
+
+
+def eaten(run: PieceRun, rate_qps: float) -> Iterator[tuple[str, list[WaitWindow]]]:
+    """The waits of all nodes where entries of before the start may take tokens.
+
+    Until their node waits once more these entries take every token that comes, then one each, and nobody knows how many they are.
+    A node's own ones are before it in line: it only lacks the token that they have just taken.
+    """
+    end_ns = run.piece.scenario.end_ns
+    lines = [
+        end.lines[zone]
+        for zone in run.waiting
+        for end in (run.first, run.last)
+        if zone in end.lines
+    ]
+    beside = {
+        name
+        for line in lines
+        for name in line.waiting
+        if len(line.waiting | line.tainted_without_token) > 1
+    }
+    for name, windows in run.waits.items():
+        yield (
+            name,
+            [_eaten(each, end_ns if name in beside else 0, rate_qps, end_ns) for each in windows],
+        )
+
+
+def _eaten(window: WaitWindow, until_ns: int, rate_qps: float, end_ns: int) -> WaitWindow:
+    if not window.spans:
+        return window
+    *others, (low_ns, high_ns) = window.spans
+    until_ns = min(max(until_ns, high_ns + refill_ns(rate_qps)), window.useless_ns, end_ns)
+    return replace(window, spans=(*others, (low_ns, max(high_ns, until_ns))))

@@ -44,6 +44,7 @@ from kubectl_evictplan.windows.pieces import Piece
 from kubectl_evictplan.windows.pod_fates import PodFates
 from kubectl_evictplan.windows.pod_worlds import is_leaving_without_node, nodes_of_touched_pods
 from kubectl_evictplan.windows.spent_tokens import (
+    may_hold_orphaned_entries,
     may_stand_still,
     zones_without_token,
 )
@@ -109,6 +110,8 @@ def _explored(
     """Steps 2 and 3, for the pieces of the ``plan``; ``horizon_ns`` is the user's, the scenario goes on for longer."""
     result = Exploration()
     result.may_stand_still = may_stand_still(snapshot, scenario, configuration)
+    if may_hold_orphaned_entries(snapshot, scenario, configuration):
+        result.eaten_at_qps = configuration.node_eviction_rate_qps
     result.runs = 2 * len(plan)
     unsure = {zone for piece in plan for zone, _ in piece.zone_states}
     result.unsure_at_start.update(map(zone_display_name, unsure))
@@ -287,9 +290,14 @@ def _note_waits(result: Exploration, run: PieceRun) -> PieceRun:
             x.limiter_changes for end in (run.first, run.last) for x in end.lines.values()
         )
         missed = frozenset((TokenAtStart.name,) if changes else ())
+        kept = run.waits
+        if result.eaten_at_qps is not None:
+            from kubectl_evictplan.windows.entries_in_line import eaten  # few releases
+
+            kept = dict(eaten(run, result.eaten_at_qps))
         waits = {
             name: [replace(w, certain=False, missed=w.missed | missed) for w in windows]
-            for name, windows in run.waits.items()
+            for name, windows in kept.items()
         }
         nobody = {zone: {*services, ()} for zone, services in run.services.items()}
         run = replace(run, waits=waits, services=nobody)

@@ -93,3 +93,18 @@ def test_what_waiting_nodes_leave_in_line_may_swap_their_taints_before_a_tick_do
         make_event(12, "kubelet-stop", names[:2], last_heartbeat=12),
     ]
     check_world(World(snapshot, make_scenario(events, horizon=90), configuration), 1, 16)
+
+
+@pytest.mark.parametrize(("beside", "latest"), [((), 61.2), (("n1",), 120.0)])
+def test_entries_of_a_node_that_waits_once_more_take_one_token_each_and_nobody_knows_how_many(
+    beside: tuple[str, ...], latest: float
+) -> None:
+    stop = make_event(2, "kubelet-stop", ("n0", *beside), last_heartbeat=1)
+    names = [f"n{number}" for number in range(9)]
+    snapshot = make_snapshot(names, [make_pod("p", "n0")])
+    configuration = resolve_configuration(ControllerSettings("1.19.3"), snapshot.control_plane)
+    scenario = make_scenario([stop, make_event(110, "cordon", "n2")], horizon=120)
+    [eviction] = predict(snapshot, scenario, configuration).evictions
+    assert eviction.certainty == "possible"
+    # Its own entries have just taken the token of the zone; those of others may take the next ones as well.
+    assert eviction.latest_seconds == pytest.approx(latest, abs=0.2)
