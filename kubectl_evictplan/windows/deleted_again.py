@@ -105,6 +105,9 @@ def _gone_by_ns(node: Node, pod: Pod, snapshot: ClusterSnapshot, scenario: Scena
     if not is_up_at_start(node, snapshot.leases.get(node.name), seen_ns):
         return NEVER_NS
     left_ns = max(ended_by_ns(pod, node) - start_ns, 0)
+    if deadline_ns <= start_ns:
+        # A kubelet that began anew meanwhile counts from then.
+        left_ns = max(left_ns, (pod.deletion_grace_period_seconds or 0) * SECOND_NS)
     before = (event for event in scenario.events if event.at_ns <= left_ns)
     # A kubelet that nobody hears tells no end.
     meets = any(

@@ -89,3 +89,13 @@ def test_a_kubelet_that_nobody_hears_tells_no_end_of_a_pod() -> None:
     assert told(TAINTED, ends_soon, *nobody) == [("possible", 15, 20)]
     of_outage = [replace(one, outage=OutagePart("control-plane", ns(15))) for one in nobody]
     assert told(TAINTED, ends_soon, *of_outage) == [("possible", 15, 75)]
+
+
+@pytest.mark.parametrize(("deleted", "rows"), [(-31, 1), (-29, 0)])
+def test_who_should_be_gone_by_the_start_may_have_a_kubelet_that_began_anew(
+    deleted: float, rows: int
+) -> None:
+    """It counts the whole grace period of 30 s from then, which may be as lately as the start."""
+    pod = make_pod("p", "n0", deleted=deleted, grace_seconds=30)
+    assert len(told(TAINTED, pod, make_event(20, "untaint", ["n0"], taint="A"))) == rows
+    assert told(TAINTED, pod, make_event(31, "untaint", ["n0"], taint="A")) == []
