@@ -130,6 +130,22 @@ def test_a_countdown_that_an_event_begins_may_just_be_cut_short_as_well() -> Non
     assert any(39 < at < 40 for at in found)
 
 
+def test_a_pod_may_just_come_before_a_tick_takes_the_taint_off_or_just_after_it() -> None:
+    # Where that tick comes before 20.9 the pod stays until the node is given up once more, which is known to the second.
+    pod = make_pod("late", "n0", created=None)
+    events = [
+        SILENT,
+        make_event(20, "kubelet-start", ["n0"]),
+        make_event(20.9, "pod-create", pod=pod),
+        make_event(23, "kubelet-stop", ["n0"], last_heartbeat=22.9),
+    ]
+    tolerant = make_pod("p", "n0", tolerations=[tolerates(UNREACHABLE)])
+    given = world(tolerant, events)
+    found = set(deleted(given, [phase / 20 for phase in range(40)]))
+    assert any(35 < at < 36 for at in found)
+    assert all(any(since <= at <= until for since, until in told(given)) for at in found)
+
+
 def test_a_tick_that_exchanges_one_taint_for_the_other_may_end_a_countdown_as_well() -> None:
     # n0 says that it is not ready, and falls silent: 12 s after its taint, or some hundredths more, a tick exchanges that for one which the pod tolerates.
     events = [

@@ -149,7 +149,9 @@ class MetTicks:
         self._run, self._steps, self._latest = run, steps, latest
         self._delays_ns = sorted(countdowns.delays_ns)
         self._begins_ns = sorted(countdowns.begins_ns)
-        self._dues = [_Begun(at_ns, None) for at_ns in sorted(countdowns.dues_ns)]
+        # What comes to a node with a taint may go at once.
+        dues_ns = sorted(countdowns.dues_ns | countdowns.begins_ns)
+        self._dues = [_Begun(at_ns, None) for at_ns in dues_ns]
         self._records = {name: (run.first.record(name), run.last.record(name)) for name in names}
         self._ends = sorted(set(self._ends_of_countdowns(by_exchange=countdowns.told_apart)))
         self._changes = sorted(_changes_by_ticks(self._records.values()))
@@ -167,7 +169,7 @@ class MetTicks:
             begun = list(self._begun(chosen))
             for meeting in product(begun, self._delays_ns, self._ends):
                 found.update(dict.fromkeys(self._otherwise(*meeting)))
-            # What ran before the start is due whatever happens.
+            # What is due then is so whatever happens.
             for each, ticks in product(self._dues, self._ends):
                 found.update(dict.fromkeys(self._otherwise(each, 0, ticks)))
             for each, ticks in product(begun, self._changes):
