@@ -65,6 +65,16 @@ def test_a_drain_never_ends_whose_pods_share_a_room_that_is_too_small(kind: str)
     assert [(one.end_reason, one.exit_code) for one in told] == [("never", None)]
 
 
+def test_nodes_that_another_process_cordons_take_replacements_until_it_does() -> None:
+    nodes = {"a1": 4000, "a2": 4000, "b1": 4000, "c1": 1000}
+    room = cluster(App("web", ["a1", "a1", "c1"], most=1), nodes)
+    others = {"pod_selector": "nobody=here"}
+    first = drained(room, drain("a2", "b1", at=1, **others), drain("a1", at=5)).drains
+    assert [one.end_reason for one in first if one.node == "a1"] == ["never"]
+    later = drained(room, drain("a1", at=1), drain("a2", "b1", at=5, **others)).drains
+    assert [one.end_reason for one in later if one.node == "a1"] != ["never"]
+
+
 def test_a_drain_never_ends_whose_budget_waits_for_an_owner_that_makes_none() -> None:
     room = cluster(WEB, THREE)
     assert ends(room, BOTH) == ["drained", "drained"]

@@ -36,7 +36,7 @@ from kubectl_evictplan.windows.drain_world import (
     unknown_owners,
 )
 
-# From the start of a process to the last of its cordons and its first eviction, at most, with 10 nodes a second.
+# See ``cordoning_ns``.
 _CORDONING_NS = SECOND_NS
 # The scheduler sees a cordon that much later at most.
 _LATE_VIEW_NS = SECOND_NS
@@ -196,7 +196,7 @@ class DrainPlan:
         others = [one for one in self.drains if name in one.nodes and self._meet(one, event, name)]
         # Where each of them refuses the node nobody takes away why the others do.
         alone = len(others) == 1 or all(self._found(staying, one.options)[0] for one in others)
-        begun_ns = event.latest_ns + _cordoning_ns(event)
+        begun_ns = event.latest_ns + cordoning_ns(event)
         return PlannedTurn(
             NodeDrain(process, place, name),
             options,
@@ -268,7 +268,7 @@ class DrainPlan:
         cordoned_ns = self._cordoned_ns(name)
         early = self._may_be_first(name, cordoned_ns) if not node.unschedulable else ()
         event = self.drains[process]
-        calm = event.latest_ns + _cordoning_ns(event) < self.calm_ns
+        calm = event.latest_ns + cordoning_ns(event) < self.calm_ns
         # To a later node kubectl may come when something else has happened: a cordon keeps most away by then.
         long_calm = calm and (not event.nodes.index(name) or self.calm_ns >= HORIZON_DEFAULT_MAX_NS)
         labels: dict[tuple[str, str, str], list[Mapping[str, str]]] = {}
@@ -341,7 +341,7 @@ class DrainPlan:
     def _cordoned_ns(self, name: str) -> int:
         """By when some process has cordoned the node."""
         return min(
-            event.latest_ns + _cordoning_ns(event) for event in self.drains if name in event.nodes
+            event.latest_ns + cordoning_ns(event) for event in self.drains if name in event.nodes
         )
 
     def _may_be_first(self, name: str, cordoned_ns: int) -> set[str]:
@@ -393,7 +393,7 @@ class DrainPlan:
     def _stays_so(self, turn: PlannedTurn) -> bool:
         """Whether the pods for which kubectl refuses the node are surely there when it looks."""
         event = self.drains[turn.drain.process]
-        first = turn.drain.place == 0 and event.latest_ns + _cordoning_ns(event) < turn.calm_ns
+        first = turn.drain.place == 0 and event.latest_ns + cordoning_ns(event) < turn.calm_ns
         return turn.known and (first or turn.calm_ns >= HORIZON_DEFAULT_MAX_NS)
 
     def taking_nodes(self) -> Sequence[Node]:
@@ -440,5 +440,6 @@ def _overfull(world: DrainWorld) -> set[tuple[str, str, str]]:
     }
 
 
-def _cordoning_ns(event: Drain) -> int:
+def cordoning_ns(event: Drain) -> int:
+    """From the start of a process to the last of its cordons and its first eviction, at most, with 10 nodes a second."""
     return _CORDONING_NS + len(event.nodes) * SECOND_NS // 10

@@ -26,9 +26,10 @@ from kubectl_evictplan.kube.scheduling.node_filters import CORDON
 from kubectl_evictplan.kube.scheduling.storage_capacity import published
 from kubectl_evictplan.kube.taints import UNSCHEDULABLE
 from kubectl_evictplan.kube.tolerations import get_matching_tolerations
-from kubectl_evictplan.scenarios.actions.drain import Drain
+from kubectl_evictplan.scenarios.actions.drain import Drain, drains_among
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
+from kubectl_evictplan.windows.drain_plan import cordoning_ns
 
 _NEVER_ASSUMED = frozenset((Unknown.GATES, Unknown.REVISION))
 
@@ -50,10 +51,10 @@ def drain_rooms(snapshot: ClusterSnapshot, scenario: Scenario, profile: ReleaseP
     capacities = published(snapshot, asked=profile.storage_capacity)
     made, none = _by_owner(snapshot, replaced)
     made = list(_of_their_templates(snapshot, made))
-    found = fits(replace(around, storage_capacities=capacities), made)
+    around = replace(around, storage_capacities=capacities)
     # Whoever waits for a place takes the room that is left, whatever else is not known.
     known = snapshot.pods_of_all_namespaces or bool(around.waiting)
-    limits = _limits(found, settled, known)
+    limits = _limits(_with_open_nodes(scenario, around, made), settled, known)
     rooms = [(fit.pods, least, most) for fit, least, most in limits]
     return _rooms([*_perhaps_refused(snapshot, made, rooms), *(((pod,), 0, 0) for pod in none)])
 
@@ -141,6 +142,42 @@ def _surroundings(
     )
 
 
+def _with_open_nodes(
+    scenario: Scenario, around: Surroundings, made: Sequence[Pod]
+) -> Iterator[tuple[Fit, int]]:
+    """Each fit, and how many of it find a node at most: one that another process cordons may take them until it does."""
+    drains = drains_among(scenario.events)
+    found = [(fit, _at_most(fit)) for fit in fits(around, made)]
+    late = {name for event in drains for name in event.nodes} - _cordoned_at_first(drains)
+    if not late:
+        yield from found
+        return
+    hopeful = {node.name: node for node in around.leaving if node.name in late}
+    phases = [replace(phase, hopeful=hopeful) for phase in around.phases]
+    for (fit, most), freer in zip(found, fits(replace(around, phases=phases), made), strict=True):
+        own = {pod.node_name for pod in fit.pods}
+        evicting = [set(event.nodes) for event in drains if not own.isdisjoint(event.nodes)]
+        # Who evicts them has cordoned its nodes before.
+        is_settled = all(late <= nodes for nodes in evicting)
+        yield fit, most if is_settled else _at_most(freer)
+
+
+def _at_most(fit: Fit) -> int:
+    return max((one.most for one in fit.chances), default=0)
+
+
+def _cordoned_at_first(drains: Sequence[Drain]) -> set[str]:
+    """Nodes that are cordoned before anybody is evicted: by each process, or by the first one if it is that early."""
+    if not drains:
+        return set()
+    first, *others = sorted(drains, key=lambda event: event.latest_ns)
+    found = set(first.nodes).intersection(*(event.nodes for event in others))
+    cordoned_ns = first.latest_ns + cordoning_ns(first)
+    if all(cordoned_ns <= event.at_ns for event in others):
+        found.update(first.nodes)
+    return found
+
+
 def _cordoned(node: Node) -> Node:
     if node.unschedulable:
         return node
@@ -167,14 +204,16 @@ def _rooms(limits: Iterable[tuple[Sequence[Pod], int, int]]) -> Rooms:
     return Rooms(groups, rooms) if limited else NO_LIMITS
 
 
-def _limits(found: Iterable[Fit], settled: bool, known: bool) -> Iterator[tuple[Fit, int, int]]:
+def _limits(
+    found: Iterable[tuple[Fit, int]], settled: bool, known: bool
+) -> Iterator[tuple[Fit, int, int]]:
     """At least and at most so many of each group find a node.
 
     What namespaces hold that are not in the input (``known`` is false) is assumed to leave room, as drains assume of
     whatever is not known: ``single-namespace`` warns of it. That somebody takes scheduling gates off is never assumed, nor
     that another revision of a template asks for no more.
     """
-    for fit in found:
+    for fit, most in found:
         # Whoever tolerates a cordon comes back to where it was.
         stays_away = not get_matching_tolerations((CORDON,), fit.pods[0].tolerations)[0]
         stays_away = stays_away or Unknown.REVISION in fit.unknown
@@ -182,4 +221,4 @@ def _limits(found: Iterable[Fit], settled: bool, known: bool) -> Iterator[tuple[
             count = len(fit.pods)
             told = known or not _NEVER_ASSUMED.isdisjoint(fit.unknown)
             least = min(one.now if told else one.most for one in fit.chances)
-            yield fit, least, max(one.most for one in fit.chances) if settled else count
+            yield fit, least, most if settled else count
