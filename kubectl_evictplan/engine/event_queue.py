@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from enum import IntEnum
 from operator import itemgetter
 
@@ -71,6 +71,11 @@ class EventQueue(msgspec.Struct, eq=False):
                 return call
             call.cancel()
         return self.schedule(at_ns, priority, callback)
+
+    def next_ns(self, besides: Collection[ScheduledCall | None]) -> int | None:
+        """When the next call comes, ``besides`` these; None where there is none."""
+        waiting = (each for each in self._heap if each[3].callback is not None)
+        return min((each[0] for each in waiting if each[3] not in besides), default=None)
 
     def run_until(self, horizon_ns: int) -> bool:
         """Run everything up to and including ``horizon_ns``; True when something is left over."""

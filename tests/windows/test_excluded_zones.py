@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from realities import World
 from test_bounds import check_world
 
 from builders import (
     NOT_READY,
+    UNREACHABLE,
     make_event,
     make_lease,
     make_node,
@@ -15,12 +17,16 @@ from builders import (
     make_scenario,
     make_snapshot,
     make_taint,
+    ns,
 )
+from kubectl_evictplan.cluster.timeline import TaintAdded
 from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import ControlPlaneFlags
 from kubectl_evictplan.kube.topology import EXCLUDE_DISRUPTION
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
+from kubectl_evictplan.simulation.simulate import simulate
 from kubectl_evictplan.windows.pieces import Piece
 from kubectl_evictplan.windows.unknowns.of_node_runs import ZoneWalk
 
@@ -52,6 +58,30 @@ def test_a_pod_whose_node_is_tainted_over_and_over_has_one_row() -> None:
     [report] = prediction.nodes
     taints = [change.value for change in report.changes if change.what == "taint-added"]
     assert len(taints) == len(set(taints))
+
+
+def test_a_node_that_waits_alone_needs_no_more_ticks_once_it_surely_has_its_taint() -> None:
+    world = excluded_and_silent(1, horizon=200, heartbeat=31)
+    forever = replace(world.scenario, horizon_ns=None)
+    run = simulate(world.snapshot, forever, world.configuration)
+    assert run.complete
+    assert run.end_ns - run.start_ns < ns(200)
+    told = [
+        predict(world.snapshot, scenario, world.configuration).evictions[0].windows
+        for scenario in (world.scenario, forever)
+    ]
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("at", [300, 300.05])
+def test_the_tick_before_whatever_happens_next_makes_its_line_anew(at: float) -> None:
+    # Ticks every 5 s, the pass behind one 0.1 s later: taken off before that the taint is back at once.
+    world = excluded_and_silent(1, horizon=400, heartbeat=31)
+    untaint = make_event(at, "untaint", "n00", taint=UNREACHABLE)
+    scenario = replace(world.scenario, events=(*world.scenario.events, untaint))
+    run = simulate(world.snapshot, scenario, world.configuration, Timing(pass_phase_ns=ns(0.08)))
+    again = [each.at_ns for each in run.entries if isinstance(each, TaintAdded)]
+    assert next(ns_ for ns_ in again if ns_ >= ns(at)) <= ns(300.08)
 
 
 def test_lines_that_are_made_anew_are_waited_in_as_in_one(

@@ -49,6 +49,8 @@ from kubectl_evictplan.kube.objects import READY, Node, NodeCondition, Pod
 from kubectl_evictplan.kube.taints import needs_no_schedule_pass, reconcile_no_schedule
 
 NODE_EVICTION_PERIOD_NS = 100_000_000
+# A node that waits alone in a zone that is made anew on every tick surely has its taint after so many.
+_IDLE_TICKS = 3
 
 
 class NodeLifecycle:
@@ -96,6 +98,9 @@ class NodeLifecycle:
         self._membership_changed: set[str] = set()
         self._deadlines: list[tuple[int, str]] = []
         self._tick_call: ScheduledCall | None = None
+        # Who waits alone in a zone that is made anew on every tick, and in how many ticks on end nothing else was to be looked at.
+        self._over_and_over: set[str] = set()
+        self._idle_ticks = 0
 
     # -- life -------------------------------------------------------------------------------------
 
@@ -324,6 +329,7 @@ class NodeLifecycle:
         added = {name for name in changed if name in self._state.nodes} - self._known
         deleted = {name for name in changed & self._known if name not in self._state.nodes}
         names |= added
+        self._idle_ticks = self._idle_ticks + 1 if names and names == self._over_and_over else 0
         copies = {name: self._state.nodes[name] for name in names if name in self._state.nodes}
         for name in sorted(added):
             self._known.add(name)
@@ -343,9 +349,23 @@ class NodeLifecycle:
 
     def _schedule_next(self, now_ns: int) -> None:
         if self._attention or self._zone_states.unsettled or self._membership_changed:
-            self._schedule_tick(self._grid.after(now_ns))
+            at_ns = self._grid.after(now_ns)
+            if self._idle_ticks >= _IDLE_TICKS and self._attention == self._over_and_over:
+                # Ticks that come to the same are left out, but for the one before whatever happens next.
+                next_ns = self._next_event_ns()
+                if next_ns is None:
+                    return
+                at_ns = max(at_ns, self._grid.newest(next_ns))
+            self._schedule_tick(at_ns)
         elif self._deadlines:
             self._schedule_tick(self._grid.at_or_after(max(self._deadlines[0][0], now_ns + 1)))
+
+    def _next_event_ns(self) -> int | None:
+        """When anything happens but ticks and passes of this process."""
+        calls = [self._tick_call, self._queues.call]
+        next_ns = self._state.events.next_ns(calls)
+        due_ns = min((at_ns for at_ns, _ in self._deadlines), default=None)
+        return min((each for each in (next_ns, due_ns) if each is not None), default=None)
 
     def _node_step(self, node: Node, now_ns: int) -> None:
         """One node of one tick; ``node`` is the copy taken at the tick's start."""
@@ -401,6 +421,7 @@ class NodeLifecycle:
             settled = (health.lease is None) == (lease is None)
         if not settled:
             self._attention.add(name)
+            self._idle_ticks = 0
             return
         if not self._configuration.taint_mode:
             status = current.status if current is not None else None
@@ -440,8 +461,10 @@ class NodeLifecycle:
         # Zones without a counted node are made anew on every tick: who waits there is queued again.
         uncounted = [z for z in self._zones.populated() if z not in self._zone_states]
         if uncounted:
-            waiting = (n for n in self._not_ready_nodes() if self._zones.zone_of(n) in uncounted)
+            waiting = [n for n in self._not_ready_nodes() if self._zones.zone_of(n) in uncounted]
             self._attention.update(waiting)
+            # Each has a token of its own on every tick: after two it has its taint.
+            self._over_and_over = set(waiting) if self._zones.are_apart(waiting) else set()
 
     def _not_ready_nodes(self) -> list[str]:
         """Nodes that the next tick must queue again because the line they stood in is gone."""

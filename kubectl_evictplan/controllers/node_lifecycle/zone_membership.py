@@ -7,7 +7,7 @@ nodes that a tick looks at, since a node that nobody has to look at contributes 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
 import msgspec
@@ -72,6 +72,11 @@ class ZoneMembership:
     def populated(self) -> list[str]:
         """Zones in which nodes exist, sorted."""
         return sorted(zone for zone, number in self._members.items() if number > 0)
+
+    def are_apart(self, names: Collection[str]) -> bool:
+        """Whether each of these nodes is in another zone."""
+        zones = {self.zone_of(name) for name in names}
+        return len(zones) == sum(self._stand_ins.get(name, 1) for name in names)
 
     def is_excluded(self, node: Node) -> bool:
         """Whether the node counts in no zone; it is health-checked and tainted all the same."""

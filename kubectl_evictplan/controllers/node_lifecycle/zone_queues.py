@@ -46,7 +46,8 @@ class ZoneQueues:
         # The newest tick that had something to do; set when it begins.
         self.ticked_ns: int | None = None
         self._queues: dict[str, RateLimitedTimedQueue] = {}
-        self._call: ScheduledCall | None = None
+        # The next pass.
+        self.call: ScheduledCall | None = None
         # Nodes that wait or were served since they were last reachable: one timeline entry per wait.
         self._announced: dict[str, str] = {}
 
@@ -71,8 +72,8 @@ class ZoneQueues:
     def stop(self) -> None:
         """The process ends."""
         self.record(Told.STOPPED)
-        if self._call is not None:
-            self._call.cancel()
+        if self.call is not None:
+            self.call.cancel()
 
     def record(
         self,
@@ -175,8 +176,8 @@ class ZoneQueues:
         soonest_ns = min((at_ns for at_ns in ready if at_ns is not None), default=None)
         if soonest_ns is not None:
             at_ns = self._passes.at_or_after(max(soonest_ns, now_ns + 1))
-            self._call = self._state.events.schedule_once(
-                self._call, at_ns, Priority.EVICTION_PASS, self._loop
+            self.call = self._state.events.schedule_once(
+                self.call, at_ns, Priority.EVICTION_PASS, self._loop
             )
 
     def run_pass_inside_tick(self) -> None:
