@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from itertools import product
 
+import pytest
 from msgspec.structs import replace
 from running_countdowns import Countdown, DrawnPast
 
@@ -12,6 +13,7 @@ from builders import (
     NOT_READY,
     UNREACHABLE,
     epoch_ns,
+    make_event,
     make_node,
     make_pod,
     make_scenario,
@@ -51,6 +53,18 @@ def windows(node: Node, pod: Pod, leads_since: float) -> list[tuple[str, float, 
 def test_a_process_that_took_over_starts_countdowns_when_it_knows_all_of_the_cluster() -> None:
     pod = make_pod("p", "n1", tolerations=[tolerates(UNREACHABLE, 60)])
     assert windows(GONE_DARK, pod, leads_since=-10) == [("certain", 50, 55)]
+
+
+def test_a_countdown_of_a_node_that_is_deleted_may_end_until_garbage_collection_comes() -> None:
+    pod = make_pod("p", "n1", tolerations=[tolerates(UNREACHABLE, 300)])
+    scenario = make_scenario([make_event(5, "node-delete", "n1")], horizon=400)
+    told = {
+        each.controller: (each.certainty, each.earliest_seconds, each.latest_seconds)
+        for each in predict(cluster(GONE_DARK, pod, None), scenario, CONFIGURATION).evictions
+    }
+    # 40 to 60 s after the node, or 80 where its wait has not quite ended when it looks.
+    assert told["pod-gc"] == ("certain", 45, pytest.approx(85.1, abs=0.1))
+    assert told["taint-eviction"] == ("possible", 0, pytest.approx(85.1, abs=0.1))
 
 
 def test_a_countdown_goes_on_when_its_node_is_made_anew_with_a_taint() -> None:

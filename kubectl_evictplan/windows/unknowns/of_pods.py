@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.timeline import (
+    POD_GC,
     Entry,
     NodeBecameUnknown,
     NodeReadyPosted,
@@ -20,7 +21,7 @@ from kubectl_evictplan.cluster.timeline import (
 from kubectl_evictplan.controllers.pod_gc import GC_CHECK_PERIOD_NS
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.taints import OUT_OF_SERVICE
-from kubectl_evictplan.scenarios.actions.nodes import AddTaint
+from kubectl_evictplan.scenarios.actions.nodes import AddTaint, DeleteNode
 from kubectl_evictplan.simulation.playback import NodePlayback
 from kubectl_evictplan.simulation.running_timers import running_timer
 from kubectl_evictplan.windows.pod_worlds import PodWorld
@@ -269,6 +270,20 @@ class RunningTimers(Unknown[PodTiming]):
         instants = world.instants_ns.union(*map(_instants_ns, played))
         return RunningTimers(self._timers, instants)
 
+    def may_outlive_nodes(self, world: PodWorld) -> bool:
+        """Whether some run, and a node is deleted meanwhile."""
+        deletes = any(isinstance(event, DeleteNode) for event in world.scenario.events)
+        return bool(self._timers) and deletes
+
+    def before_garbage_collection(
+        self, part: PodTiming, run: Callable[[Timing], Timeline]
+    ) -> RunningTimers:
+        """The same, where loops of that timing delete pods whose timers go on although their node is gone."""
+        longest = replace(part.timing, timer_start_fraction=1.0)
+        entries = (each for each in run(longest).entries if isinstance(each, PodDeleted))
+        deleted_ns = (each.at_ns for each in entries if each.controller == POD_GC)
+        return RunningTimers(self._timers, self._instants.union(deleted_ns))
+
     def settle(self, part: PodTiming, most: int) -> Iterator[PodTiming]:
         """Both ends of their windows, and places just before a change."""
         others = sorted(
@@ -319,7 +334,13 @@ class PodTimings:
     def of(self, world: PodWorld, played: Mapping[str, NodePlayback]) -> list[PodTiming]:
         """The timings of one history; ``world`` is this one, with starts at instants of their own."""
         running = self._timers.at(world, played.values())
-        parts = [each for part in self._base for each in running.settle(part, len(self._base))]
+        number, parts = len(self._base), list[PodTiming]()
+        for part in self._base:
+            own = running
+            if running.may_outlive_nodes(world) and not self._of_each_history:
+                run = partial(world.simulate, played)
+                own = running.before_garbage_collection(part, run)
+            parts += own.settle(part, number)
         if self._exits is not None:
             run = partial(world.simulate, played)
             parts = [each for one in parts for each in self._exits.between_creations(one, run)]
