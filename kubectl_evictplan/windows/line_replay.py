@@ -173,7 +173,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
         self._now_ns, limiter = pass_ns, self._queue.limiter
         self._pass()
         taken = self._tokens_ns[-1:] == [pass_ns] and not self._rules.held
-        if taken and isinstance(limiter, TokenBucketRateLimiter) and limiter.qps:
+        if taken and isinstance(limiter, TokenBucketRateLimiter) and limiter.qps > 0:
             most = 2 + int((end_ns - pass_ns) * limiter.qps / SECOND_NS)
             left = self._queue.take_all(most)
             if left is not None:

@@ -52,6 +52,15 @@ def test_in_1_19_a_line_whose_rate_is_zero_serves_everybody_at_once() -> None:
     assert line.served() == {"a": [5.0], "b": [5.0]}
 
 
+def test_in_1_19_a_line_whose_rate_is_negative_has_its_first_token_and_no_other() -> None:
+    line = Line("1.19.3", rate=-1.0)
+    line.silent(0, "a")
+    line.tell(5, Told.CREATED)
+    line.tell(5, Told.MARK, "a")  # has its taint, and takes a token once more
+    assert line.served() == {"a": [0.0]}
+    assert line.tokens() == [0.0, 5.0]
+
+
 @pytest.mark.parametrize(("release", "at"), [("1.18.6", 25), ("1.19.3", 35), ("1.29.6", 25)])
 def test_in_1_19_a_node_that_waits_for_another_tick_leaves_an_entry_that_eats_a_token(
     release: str, at: float
