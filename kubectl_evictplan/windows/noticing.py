@@ -51,8 +51,6 @@ class Noticing:
         most = -(-grace_period_ns // self._period_ns)
         fewest = -(-grace_period_ns // self._step_max_ns)
         least_ns = most * self._period_ns if fewest == most else grace_period_ns
-        # With ticks that cost just too little for one tick less.
-        longest = [
-            -(-number * grace_period_ns // (number - 1)) for number in range(fewest + 1, most + 1)
-        ]
-        return least_ns, max(fewest * self._step_max_ns, *longest, 0)
+        # With ticks that cost just too little for one tick less, and one that costs all it can.
+        too_early_ns = grace_period_ns - 1 if most > fewest else 0
+        return least_ns, max(fewest * self._step_max_ns, too_early_ns + self._step_max_ns)

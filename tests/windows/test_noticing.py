@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import product
 
 from msgspec.structs import replace
 
@@ -58,3 +59,23 @@ def test_a_node_is_given_up_as_told_by_the_ticks_that_may_see_its_last_heartbeat
             max(max(latest_ns for _, latest_ns in seen) + most_ns, step_max_ns),
         )
         assert noticing.given_up(heartbeat) == expected
+
+
+def given_up_after(grace_ns: int, period_ns: int, step_max_ns: int) -> Span:
+    """From the first sight to the tick that gives up, by all that ticks can cost, each by itself."""
+    ages, found = {0}, set[int]()
+    while ages:
+        later = {age + step for age in ages for step in range(period_ns, step_max_ns + 1)}
+        found |= {age for age in later if age >= grace_ns}
+        ages = later - found
+    return min(found), max(found)
+
+
+def test_each_tick_until_then_costs_something_else() -> None:
+    plain = resolve_configuration(ControllerSettings("1.29.6"), ControlPlaneFlags())
+    for period_ns, more_ns, grace_ns in product((3, 5, 8), (0, 1, 2), range(1, 40)):
+        configuration = replace(
+            plain, node_monitor_period_ns=period_ns, node_monitor_grace_period_ns=grace_ns
+        )
+        told = Noticing(configuration, period_ns + more_ns).until_given_up
+        assert told == given_up_after(grace_ns, period_ns, period_ns + more_ns)
