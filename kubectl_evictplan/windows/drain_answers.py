@@ -90,7 +90,17 @@ class DrainAnswers:
             # No run shows it, and nothing proves that it cannot be.
             if key not in found:
                 found[key] = _proven(_never_drawn(row), row)
-        return found
+        return found | dict(self._deleted_again(found))
+
+    def _deleted_again(
+        self, found: Mapping[EvictionKey, PossibleEviction]
+    ) -> Iterator[tuple[EvictionKey, PossibleEviction]]:
+        """Second deletions, by another process, of pods that go on terminating meanwhile, which no run shows."""
+        for (pod, uid, controller), span in self._bounds.again.items():
+            first, second = (EvictionKey(pod, uid, controller, nth) for nth in (0, 1))
+            if uid and first in found and second not in found:
+                drawn = PossibleEviction((span,), False, found[first].node, None, None, None)
+                yield second, drawn._replace(missed=_DRAWN, proven=True)
 
     def _bounded(self, key: EvictionKey, drawn: PossibleEviction) -> PossibleEviction:
         row = self._bounds.rows.get(key)

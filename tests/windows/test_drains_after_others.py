@@ -19,9 +19,12 @@ from builders import make_event, ns
 from kubectl_evictplan.cluster.rooms import Room, Rooms
 from kubectl_evictplan.cluster.timeline import EVICTION_API, DrainEnd
 from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.windows.drain_answers import DrainAnswers
 from kubectl_evictplan.windows.drain_before import earlier_processes, over_by, with_any_room
 from kubectl_evictplan.windows.drain_bounds import DrainBounds
 from kubectl_evictplan.windows.drain_instants import Within
+from kubectl_evictplan.windows.drain_margins import DrawnWorld
+from kubectl_evictplan.windows.drain_outcomes import DrainGathered
 from kubectl_evictplan.windows.drain_rivals import RowBounds
 from kubectl_evictplan.windows.outcome import EvictionKey
 
@@ -192,3 +195,18 @@ def test_who_asks_a_budget_may_ask_for_ever_where_somebody_else_takes_its_pods_a
     [report] = predict(*world, assume_ready=READY).drains
     assert report.end_earliest_seconds is not None
     assert (report.end_latest_seconds is not None) is ends
+
+
+def test_a_second_deletion_of_a_pod_that_goes_on_terminating_is_told_although_no_run_shows_it() -> (
+    None
+):
+    # The second process comes to a1 when it is through with b1: by then the 30 s of the first deletion may be over, or just not.
+    snapshot = drained_cluster(App("web", ["a1"]), App("other", ["b1"]))
+    bounds = proven(snapshot, drain("a1", at=1), drain("b1", "a1", at=25))
+    no_runs = DrainGathered(DrawnWorld((), (), (), {}, 1, {}, {}))
+    told = {
+        key.ordinal: one.certain
+        for key, one in DrainAnswers(no_runs, bounds).evictions.items()
+        if key.pod == "default/web-0"
+    }
+    assert told == {0: True, 1: False}
