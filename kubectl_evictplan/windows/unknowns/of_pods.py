@@ -275,14 +275,9 @@ class RunningTimers(Unknown[PodTiming]):
         deletes = any(isinstance(event, DeleteNode) for event in world.scenario.events)
         return bool(self._timers) and deletes
 
-    def before_garbage_collection(
-        self, part: PodTiming, run: Callable[[Timing], Timeline]
-    ) -> RunningTimers:
-        """The same, where loops of that timing delete pods whose timers go on although their node is gone."""
-        longest = replace(part.timing, timer_start_fraction=1.0)
-        entries = (each for each in run(longest).entries if isinstance(each, PodDeleted))
-        deleted_ns = (each.at_ns for each in entries if each.controller == POD_GC)
-        return RunningTimers(self._timers, self._instants.union(deleted_ns))
+    def also_before(self, instants: Iterable[int]) -> RunningTimers:
+        """The same, with these instants as well."""
+        return RunningTimers(self._timers, self._instants.union(instants))
 
     def settle(self, part: PodTiming, most: int) -> Iterator[PodTiming]:
         """Both ends of their windows, and places just before a change."""
@@ -330,17 +325,16 @@ class PodTimings:
         self._exits = exits if exits.decides_who_is_created else None
         unknowns = (*garbage, StaleKey(world), exits)[: None if self._exits is None else -1]
         self._base = settled(PodTiming(), unknowns, _TIMINGS_MAX)
+        # By the identity of the world: see ``_collected_last``.
+        self._collected: dict[int, dict[int, set[int]]] = {}
 
     def of(self, world: PodWorld, played: Mapping[str, NodePlayback]) -> list[PodTiming]:
         """The timings of one history; ``world`` is this one, with starts at instants of their own."""
         running = self._timers.at(world, played.values())
         number, parts = len(self._base), list[PodTiming]()
-        for part in self._base:
-            own = running
-            if running.may_outlive_nodes(world) and not self._of_each_history:
-                run = partial(world.simulate, played)
-                own = running.before_garbage_collection(part, run)
-            parts += own.settle(part, number)
+        collected = self._collected_last(world) if running.may_outlive_nodes(world) else {}
+        for place, part in enumerate(self._base):
+            parts += running.also_before(collected.get(place, ())).settle(part, number)
         if self._exits is not None:
             run = partial(world.simulate, played)
             parts = [each for one in parts for each in self._exits.between_creations(one, run)]
@@ -352,3 +346,17 @@ class PodTimings:
             for part in parts
             for each in self._garbage.at(world, apart.simulate(played, part.timing)).settle(part, 0)
         ]
+
+    def _collected_last(self, world: PodWorld) -> dict[int, set[int]]:
+        """With which of the timings garbage collection comes last to pods whose nodes are deleted, and when: no history has a say in that."""
+        if self._of_each_history:
+            return {}
+        if id(world) not in self._collected:
+            found: dict[int, set[int]] = {}
+            for place, part in enumerate(self._base):
+                entries = world.simulate({}, part.timing).entries
+                deleted = (each for each in entries if isinstance(each, PodDeleted))
+                found[place] = {each.at_ns for each in deleted if each.controller == POD_GC}
+            last = max(found, key=lambda place: max(found[place], default=0))
+            self._collected[id(world)] = {last: found[last]}
+        return self._collected[id(world)]
