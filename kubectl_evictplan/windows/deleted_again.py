@@ -56,7 +56,13 @@ def bound_deleted_again(
         if pod.deletion_timestamp_ns is not None and delete_is_refused(pod, configuration) is None:
             going.setdefault(pod.node_name, []).append(pod)
     nodes = [node for node in snapshot.nodes if node.name in going]
-    tainted = {node.name: node for node in nodes if no_execute_taints(node.taints)}
+    # Runs have pods gone at the start that should be: on any node they may be there yet.
+    tainted = {
+        node.name: node
+        for node in nodes
+        if no_execute_taints(node.taints)
+        or any((pod.deletion_timestamp_ns or 0) <= scenario.start_ns for pod in going[node.name])
+    }
     if not tainted:
         return
     changes = _changes(result, scenario, tainted)

@@ -99,3 +99,10 @@ def test_who_should_be_gone_by_the_start_may_have_a_kubelet_that_began_anew(
     pod = make_pod("p", "n0", deleted=deleted, grace_seconds=30)
     assert len(told(TAINTED, pod, make_event(20, "untaint", ["n0"], taint="A"))) == rows
     assert told(TAINTED, pod, make_event(31, "untaint", ["n0"], taint="A")) == []
+
+
+def test_a_pod_that_should_be_gone_may_be_deleted_again_by_the_first_taint_of_its_node() -> None:
+    taint = make_event(5, "taint", ["n0"], taint="A:NoExecute")
+    plain, overdue = make_node("n0"), make_pod("p", "n0", deleted=-2)
+    assert told(plain, overdue, taint) == [("possible", 5, 5)]
+    assert told(plain, overdue) == []
