@@ -57,17 +57,17 @@ def bound_deleted_again(
             going.setdefault(pod.node_name, []).append(pod)
     nodes = [node for node in snapshot.nodes if node.name in going]
     # Runs have pods gone at the start that should be: on any node they may be there yet.
-    tainted = {
+    looked_at = {
         node.name: node
         for node in nodes
         if no_execute_taints(node.taints)
         or any((pod.deletion_timestamp_ns or 0) <= scenario.start_ns for pod in going[node.name])
     }
-    if not tainted:
+    if not looked_at:
         return
-    changes = _changes(result, scenario, tainted)
+    changes = _changes(result, scenario, looked_at)
     in_line = still_in_line(snapshot, configuration)
-    for name, node in tainted.items():
+    for name, node in looked_at.items():
         for pod in going[name]:
             longest_ns = _longest_ns(pod, scenario)
             begun = [*changes[name], *_other_tolerations(pod, scenario)]

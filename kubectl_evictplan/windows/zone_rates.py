@@ -123,7 +123,7 @@ class ZoneRates:
         if any(map(self._is_never_down, self.zones)):
             return None
         segments = self._find_elementary()
-        if len(segments) * len(self._snapshot.nodes) > _LOOKED_AT_MAX:
+        if self._are_too_many(segments):
             return 0, NEVER_NS
         down = [each for each in segments if self._may_all_be_down(each)]
         if not down:
@@ -164,7 +164,7 @@ class ZoneRates:
         if self.all_down_until_ns is None:
             return []
         segments = self._elementary
-        if len(segments) * len(self._snapshot.nodes) > _LOOKED_AT_MAX:
+        if self._are_too_many(segments):
             return None
         return list(filter(self._may_all_be_down, segments))
 
@@ -184,7 +184,7 @@ class ZoneRates:
     def states(self, zone: str) -> Iterator[tuple[Span, States]]:
         """Each segment of time, in order, with the states that the zone can be in; none where they are too many."""
         segments = self._elementary
-        if len(segments) * len(self._snapshot.nodes) <= _LOOKED_AT_MAX:
+        if not self._are_too_many(segments):
             yield from ((segment, self._states_in(zone, segment)) for segment in segments)
 
     def count_in(self, zone: str, state: str) -> ZoneCount | None:
@@ -242,7 +242,7 @@ class ZoneRates:
     def _served(self) -> list[Span]:
         """All segments in which one process runs; where these are too many those of ``segments``."""
         several = self._elementary
-        if len(several) * len(self._snapshot.nodes) > _LOOKED_AT_MAX:
+        if self._are_too_many(several):
             return self.segments
         return list(filter(self._runs_throughout, several))
 
@@ -271,6 +271,10 @@ class ZoneRates:
                 for stretch in member.course.stretches:
                     instants.update((*stretch.begins, *stretch.ends, *(stretch.unknown or ())))
         return list(pairwise(sorted(at_ns for at_ns in instants if at_ns >= 0)))
+
+    def _are_too_many(self, segments: Sequence[Span]) -> bool:
+        """Whether it takes too long to look at all nodes in each."""
+        return len(segments) * len(self._snapshot.nodes) > _LOOKED_AT_MAX
 
     def _runs_throughout(self, span: Span) -> bool:
         lives = self.courses.lives
@@ -318,7 +322,7 @@ class ZoneRates:
         if self.all_down_until_ns is None:
             return False
         segments = self._elementary
-        if len(segments) * len(self._snapshot.nodes) > _LOOKED_AT_MAX:
+        if self._are_too_many(segments):
             return True
         return any(self._may_be_new(zone, segments) for zone in self.zones)
 
