@@ -42,7 +42,11 @@ from kubectl_evictplan.windows.outer_bounds import OuterBounds
 from kubectl_evictplan.windows.piece_runs import PieceRun, run_piece
 from kubectl_evictplan.windows.pieces import Piece
 from kubectl_evictplan.windows.pod_fates import PodFates
-from kubectl_evictplan.windows.pod_worlds import is_leaving_without_node, nodes_of_touched_pods
+from kubectl_evictplan.windows.pod_worlds import (
+    made_on_nodes,
+    matters_on_no_node,
+    nodes_of_touched_pods,
+)
 from kubectl_evictplan.windows.spent_tokens import (
     may_hold_orphaned_entries,
     may_stand_still,
@@ -386,9 +390,10 @@ def _worlds(
 ) -> Iterator[frozenset[str]]:
     """Affected nodes, joined where a pod's name is used again on another node; "" has what is on none."""
     group = {name: {name} for name in affected}
-    if any(map(is_leaving_without_node, snapshot.pods)):
+    created = made_on_nodes(scenario)
+    made = {pod.key for pod in created}
+    if any(matters_on_no_node(pod, made) for pod in snapshot.pods):
         group[""] = {""}
-    created = [event.pod for event in scenario.events if event.pod and event.pod.node_name]
     node_of = {pod.key: pod.node_name for pod in snapshot.pods} if created else {}
     for pod in created:
         other, here = node_of.get(pod.key), pod.node_name

@@ -29,7 +29,8 @@ from kubectl_evictplan.windows.pod_worlds import (
     Countdowns,
     PodWorld,
     PodWorlds,
-    is_leaving_without_node,
+    made_on_nodes,
+    matters_on_no_node,
     may_be_spared_after_eviction,
     nodes_of_touched_pods,
 )
@@ -72,8 +73,9 @@ class PodFates:
         self._steps = TickSteps(period_ns, period_ns + monitor_cost_max_ns(snapshot))
         self._nodes = {node.name: node for node in snapshot.nodes}
         self._pods_by_node: dict[str, list[Pod]] = {}
+        made = {pod.key for pod in made_on_nodes(scenario)}
         for pod in snapshot.pods:
-            if pod.node_name or is_leaving_without_node(pod):
+            if pod.node_name or matters_on_no_node(pod, made):
                 self._pods_by_node.setdefault(pod.node_name, []).append(pod)
         self._worlds = PodWorlds(snapshot, scenario, configuration)
         # Nodes to which more happens than silence and taints of people; found out when it is asked for.

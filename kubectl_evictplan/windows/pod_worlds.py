@@ -8,7 +8,7 @@ played back. That is what makes windows over many runs affordable.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 
 import msgspec
 from msgspec.structs import replace
@@ -251,9 +251,17 @@ def _may_all_be_down(timeline: Timeline) -> bool:
     return {each.zone for each in told} == {each.zone for each in told if each.state == FULL}
 
 
-def is_leaving_without_node(pod: Pod) -> bool:
-    """Whether the pod is on its way out and on no node: only garbage collection looks at it."""
-    return not pod.node_name and pod.deletion_timestamp_ns is not None
+def made_on_nodes(scenario: Scenario) -> list[Pod]:
+    """The pods that the scenario makes on nodes, in its order."""
+    return [event.pod for event in scenario.events if event.pod and event.pod.node_name]
+
+
+def matters_on_no_node(pod: Pod, made: Container[str]) -> bool:
+    """Whether a pod on no node is on its way out, so that garbage collection looks at it, or its name is one of those ``made`` on nodes.
+
+    Nobody makes another one under its name before it is gone.
+    """
+    return not pod.node_name and (pod.deletion_timestamp_ns is not None or pod.key in made)
 
 
 def exit_instants(snapshot: ClusterSnapshot, scenario: Scenario) -> dict[str, set[int]]:

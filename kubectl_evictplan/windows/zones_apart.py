@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
-from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.kube.topology import zone_display_name
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.windows.outcome import Exploration, WindowTable
@@ -119,6 +119,11 @@ class _ZonesApart:
 
     # -- one of them ------------------------------------------------------------------------------------------
 
+    def _has_nodeless(self, pod: Pod, zones: frozenset[str], first: bool) -> bool:
+        """Whether a pod on no node is looked at in these zones: where another one is made under its name, else in the first part."""
+        zone = self._zone_of_pod.get(pod.key)
+        return first if zone is None else zone in zones
+
     def _part(self, zones: frozenset[str], *, first: bool = False) -> Part:
         """``first``: with pods that are on no node."""
         names = {name for name, zone in self._zone_of.items() if zone in zones}
@@ -127,10 +132,16 @@ class _ZonesApart:
         well.update(
             self._zone_of[node.name] for node in self._snapshot.nodes if node.name in others
         )
-        pods = [pod for pod in self._snapshot.pods if pod.node_name not in others]
-        if not first:
-            # Those of nodes that are gone stay: see ``zones_without_token``.
-            pods = [pod for pod in pods if pod.node_name]
+        # Those of nodes that are gone stay: see ``zones_without_token``.
+        pods = [
+            pod
+            for pod in self._snapshot.pods
+            if (
+                pod.node_name not in others
+                if pod.node_name
+                else self._has_nodeless(pod, zones, first)
+            )
+        ]
         leases = self._snapshot.leases
         snapshot = replace(
             self._snapshot,

@@ -111,3 +111,30 @@ def test_a_name_that_is_used_again_once_has_no_part_in_when_one_is_that_is_used_
     configuration = resolve_configuration(ControllerSettings("1.29.6"), snapshot.control_plane)
     prediction = predict(snapshot, make_scenario(events, horizon=100), configuration)
     assert {eviction.uid for eviction in prediction.evictions} == {"uid-10", "uid-60"}
+
+
+def without_a_node(*, finalizers: tuple[str, ...]) -> Prediction:
+    """A pod that was never bound is deleted, and one is made under its name at once, on a node with a taint; two zones are busy."""
+    nodes = [make_node("n0", zone="b"), make_node("n1", zone="b", taints=["A:NoExecute"])]
+    nodes += [make_node("n2", zone="a"), make_node("n3", zone="c")]
+    snapshot = make_snapshot(
+        nodes,
+        [make_pod("p", "", phase="Pending", finalizers=finalizers, grace_seconds=0, uid="first")],
+        leases=[make_lease(node.name, -1) for node in nodes],
+    )
+    events = [
+        make_event(3, "kubelet-stop", ("n2",)),
+        make_event(10, "pod-delete", pods=("default/p",)),
+        make_event(10, "pod-create", pod=make_pod("p", "n1", created=None, uid="second")),
+    ]
+    configuration = resolve_configuration(ControllerSettings("1.29.6"), snapshot.control_plane)
+    return predict(snapshot, make_scenario(events, horizon=100), configuration)
+
+
+def test_a_name_is_free_again_as_soon_as_a_pod_that_was_never_bound_is_deleted() -> None:
+    (row,) = without_a_node(finalizers=()).evictions
+    assert (row.uid, row.certainty, row.earliest_seconds) == ("second", "certain", 10)
+
+
+def test_but_not_while_a_finalizer_holds_that_pod() -> None:
+    assert not without_a_node(finalizers=("example.com/held",)).evictions
