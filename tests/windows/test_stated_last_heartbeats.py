@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from builders import (
     default_tolerations,
+    epoch_ns,
     make_event,
     make_lease,
     make_node,
@@ -150,3 +151,13 @@ def test_a_renewal_that_a_clock_wrote_which_is_ahead_does_not_tell_when_it_was(
             c for c in prediction.nodes[0].changes if (c.what, c.value) == ("ready", "Unknown")
         ]
         assert gone.earliest_seconds == stop + 40 - 10.4
+
+
+def test_a_process_younger_than_such_a_renewal_may_have_heard_it_as_soon_as_it_began() -> None:
+    leads = ControlPlaneFlags(leader_acquire_time_ns=epoch_ns(-1))
+    plain = make_snapshot(["n0", "n1"], leases=[make_lease("n0", 100)])
+    snapshot = replace(plain, control_plane=leads)
+    scenario = make_scenario([make_event(2, "kubelet-stop", "n0")], horizon=200)
+    assert last_heartbeat_window(snapshot, scenario, 0, "n0")[0] < ns(-1)
+    (first, *_) = predict(snapshot, scenario, settled("1.29.6")).nodes[0].changes
+    assert (first.value, first.earliest_seconds) == ("Unknown", -1 + 40)

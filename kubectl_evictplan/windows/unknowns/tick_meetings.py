@@ -16,7 +16,7 @@ from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import put_
 from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, TRUE
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
 from kubectl_evictplan.kube.durations import SECOND_NS
-from kubectl_evictplan.kube.objects import READY, ClusterSnapshot, Lease, Node
+from kubectl_evictplan.kube.objects import READY, ClusterSnapshot, Node
 from kubectl_evictplan.kube.taints import is_lifecycle_no_execute, no_execute_taints
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint
 from kubectl_evictplan.scenarios.actions.processes import StopKubelet
@@ -252,8 +252,7 @@ def _moments_of_a_young_process(
     leader_ns = snapshot.control_plane.leader_acquire_time_ns
     if leader_ns is not None and leader_ns <= scenario.start_ns:
         # A process that is younger than a last heartbeat first saw that node at its own first tick.
-        silent = _silent_or_stopped(snapshot, scenario)
-        seen_ns = [lease.renew_time_ns or leader_ns for lease in silent]
+        seen_ns = list(_last_seen_ns(snapshot, scenario))
         stops = (event for event in scenario.events if isinstance(event, StopKubelet))
         stated = (event.last_heartbeat_ns for event in stops)
         seen_ns += [scenario.start_ns + last_ns for last_ns in stated if last_ns is not None]
@@ -283,14 +282,17 @@ def exchanged_by_ticks(snapshot: ClusterSnapshot, scenario: Scenario) -> set[str
     return names
 
 
-def _silent_or_stopped(snapshot: ClusterSnapshot, scenario: Scenario) -> Iterator[Lease]:
+def _last_seen_ns(snapshot: ClusterSnapshot, scenario: Scenario) -> Iterator[int]:
+    """When each kubelet that is silent, or falls so, was heard last before the look; 0 where its Lease does not tell."""
     stopped = {
         name for event in scenario.events if event.kubelets_up is False for name in event.nodes
     }
     seen_ns = observed_at_ns(snapshot, scenario.start_ns)
     for name, lease in snapshot.leases.items():
         if name in stopped or is_silent_at(lease, seen_ns):
-            yield lease
+            renewed_ns = lease.renew_time_ns or 0
+            # What lies after the look was written by a clock that is ahead.
+            yield renewed_ns if renewed_ns <= seen_ns else 0
 
 
 def _moments_of_events(
