@@ -47,8 +47,30 @@ def without_vain_collection(facts: list[Fact]) -> list[Fact]:
     return [f for f in facts if f[3] != "pod-gc" or (f[0], f[2]) in gone]
 
 
+def without_repetitions(facts: list[Fact]) -> list[Fact]:
+    """Leave out taints that are put on once more, and pods that go for it once more while they end.
+
+    Ticks that make nothing but a line anew are not all run by the simulation.
+    """
+    shown: set[tuple[str, ...]] = set()
+    kept = []
+    for fact in facts:
+        _, what, *about = fact
+        if what == "taint-removed":
+            shown.discard(("taint-added", *about))
+        elif what == "gone":
+            shown -= {each for each in shown if each[1] == about[0]}
+        elif what == "taint-added" or (what in ("mark", "delete") and about[1] != "pod-gc"):
+            if (what, *about) in shown:
+                continue
+            shown.add((what, *about))
+        kept.append(fact)
+    return kept
+
+
 def comparable(facts: list[Fact]) -> list[Fact]:
-    return without_races(without_vain_collection(without_repeated_zone_states(facts)))
+    facts = without_repetitions(without_repeated_zone_states(facts))
+    return without_races(without_vain_collection(facts))
 
 
 def difference(left: list[Fact], right: list[Fact]) -> list[str]:

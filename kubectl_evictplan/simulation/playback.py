@@ -35,13 +35,15 @@ class NodePlayback(msgspec.Struct, frozen=True):
     ``unknown_ns``: Ready=Unknown is written. ``decisions``: a tick finds that the node has to be tainted for
     this Ready status ("" in the mode without taint manager), or with "True" that it has not.
     ``served_ns``: a pass serves the node. ``at_once``: what one tick decides one after the other, and a pass inside it, is seen at its
-    end only, as by a taint manager that is slower than the tick; else every write of it is seen.
+    end only, as by a taint manager that is slower than the tick; else every write of it is seen. ``evicted_before``: without taint
+    manager, its pods were deleted before the start.
     """
 
     unknown_ns: tuple[int, ...] = ()
     decisions: tuple[tuple[int, str], ...] = ()
     served_ns: tuple[int, ...] = ()
     at_once: bool = False
+    evicted_before: bool = False
 
     @property
     def begins_at_start(self) -> bool:
@@ -106,6 +108,8 @@ class LifecyclePlayback:
         events, start_ns = self._state.events, self._state.timeline.start_ns
         for name, played in self._nodes.items():
             self._by_timeout.node_added(name)
+            if played.evicted_before:
+                self._by_timeout.note_evicted(name)
             for at_ns in played.unknown_ns:
                 self._at(start_ns + at_ns, Priority.MONITOR_TICK, self._write_unknown, name)
             newest = dict(played.decisions)

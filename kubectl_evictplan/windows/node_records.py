@@ -29,12 +29,15 @@ class NodeRecord(msgspec.Struct):
     # Taints that come and go, as ``taint_change`` tells them: what, value, instant. Not those that the
     # controller writes where it serves nodes: when these come is for ``PodFates`` to say.
     changes: list[tuple[str, str, int]] = []
+    # Without taint manager: its pods were deleted before the start.
+    evicted_before: bool = False
 
     @property
     def identity(self) -> Hashable:
         """Equal for records that say the same."""
         told = (*self.ready,), (*self.decisions,), (*self.changes,)
-        return told, frozenset(self.taints), frozenset(self.taken_back), self.leaves_entries
+        taken = frozenset(self.taints), frozenset(self.taken_back)
+        return told, taken, self.leaves_entries, self.evicted_before
 
     def wanted_spans(self, stops: list[int]) -> list[Span]:
         """From when to when the node is to be tainted; the end of a process ends it as well."""
@@ -98,7 +101,8 @@ class NodeRecord(msgspec.Struct):
     def playback(self, served_ns: tuple[int, ...], *, at_once: bool = False) -> NodePlayback:
         """What happens to the node when it is served at these instants; ``at_once``: see ``NodePlayback``."""
         unknown_ns = tuple(at_ns for at_ns, status in self.ready if status == "Unknown")
-        return NodePlayback(unknown_ns, tuple(self.decisions), served_ns, at_once)
+        decisions = tuple(self.decisions)
+        return NodePlayback(unknown_ns, decisions, served_ns, at_once, self.evicted_before)
 
 
 NOTHING = NodeRecord()

@@ -66,6 +66,8 @@ class NodeRun:
         self._mid_tick_ns = -1
         # Index of the newest entry that says that the node waits.
         self._queued: dict[str, int] = {}
+        # Whom the lines have served before the start.
+        self._served_before: set[str] = set()
         self._read_entries()
         self._read_operations()
         # Nodes about which more than one tick decided something.
@@ -161,6 +163,10 @@ class NodeRun:
             forgotten = any(stop_ns >= record.decided_ns for stop_ns in self.stops[-1:])
             if record.newest_decision != status or operation.at_ns in record.taints or forgotten:
                 record.decisions.append((operation.at_ns, status))
+            if not status and operation.name in self._served_before:
+                record.evicted_before = True
+        elif operation.told is Told.TAINTED_BEFORE:
+            self._served_before.add(operation.name)
         elif operation.told is Told.REACHABLE:
             known = self.nodes.get(operation.name)
             if known is None or not (known.taints or known.decisions):

@@ -45,7 +45,7 @@ def zones_without_token(
     in any.
     """
     zones = ZoneMembership(configuration)
-    if _never_refilled(configuration) or _lost_a_node(snapshot):
+    if _never_refilled(configuration) or lost_a_node(snapshot):
         return frozenset({*map(zones.zone_key, snapshot.nodes), *snapshot.bystanders})
     return frozenset(
         zones.zone_key(node)
@@ -75,7 +75,7 @@ def _never_refilled(configuration: ControllerConfiguration) -> bool:
     return configuration.node_eviction_rate_qps <= 0 and not accepts
 
 
-def _lost_a_node(snapshot: ClusterSnapshot) -> bool:
+def lost_a_node(snapshot: ClusterSnapshot) -> bool:
     """Whether a node was deleted so recently that garbage collection has not deleted its Lease or its pods yet."""
     names = {node.name for node in snapshot.nodes}
     if not snapshot.leases.keys() <= names:

@@ -100,6 +100,8 @@ class NaiveRun:
             self.next_pass += pass_interval  # that one has just been
         if self.profile.taint_mode:
             self.remember_lines(nlc, self.next_tick - interval)
+        else:
+            self.remember_evictions(nlc, self.next_tick - interval)
         if self.profile.node_lifecycle_runs:
             nlc.begin()
         if self.eviction is not None and self.profile.eviction_runs:
@@ -179,6 +181,25 @@ class NaiveRun:
                 since += 1_000_000_000  # written by the tick before
             if since <= last_tick:
                 queue.add(name, self.world.stamp())
+
+    def remember_evictions(self, nlc: NodeLifecycle, last_tick: int) -> None:
+        """Whose timeout was over with the last tick before the start: in line with pods to delete, else deleted before."""
+        full = all(state in (FULL, "") for state in nlc.zone_states.values())
+        for name in sorted(self.world.nodes):
+            node, health = self.world.nodes[name], nlc.health[name]
+            queue, ready = nlc.queues[zone_of(node, self.profile)], node["conditions"].get("Ready")
+            queue.set.discard(name)
+            if ready is None or ready["status"] == "True":
+                continue
+            since = health["trans" if ready["status"] == "False" else "probe"][0]
+            if since + self.profile.pod_eviction_timeout > last_tick:
+                continue
+            pods = (pod for pod in self.world.pods.values() if pod["node"] == name)
+            if full or any(not pod["deleting"] and not pod["daemon"] for pod in pods):
+                queue.add(name, self.world.stamp())
+            else:
+                queue.set.add(name)
+                nlc.eviction_state[name] = "evicted"
 
     # --- the loop
 

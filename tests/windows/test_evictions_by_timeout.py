@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable
+
 import pytest
 from msgspec.structs import replace
 
@@ -17,8 +19,10 @@ from builders import (
     ns,
 )
 from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.kube.objects import Lease, Node, Pod
+from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.predict import predict
-from kubectl_evictplan.scenarios.scenario import ControllerSettings
+from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
 
 
 @pytest.mark.parametrize("deleted", [60, 60.2])
@@ -108,3 +112,83 @@ def test_who_comes_to_an_evicted_node_is_spared_where_its_kubelet_is_heard_once_
     # Not at once: at the earliest 9 s after that heartbeat, or never.
     assert late.certainty == "possible" or late.earliest_seconds >= 24
     assert late.latest_seconds >= 24
+
+
+def _prediction(
+    nodes: Iterable[Node],
+    pods: Iterable[Pod],
+    *,
+    leases: Iterable[Lease] = (),
+    without_lease: Container[str] = (),
+    events: Iterable[ScenarioEvent] = (),
+    **flags: str,
+) -> Prediction:
+    """Of 1.18.6 without taint manager, whose monitor ticks at 4 s."""
+    every = {"enable-taint-manager": "false", **flags}
+    every = {name.replace("_", "-"): value for name, value in every.items()}
+    snapshot = make_snapshot(nodes, pods, leases=leases)
+    left = {name: each for name, each in snapshot.leases.items() if name not in without_lease}
+    snapshot = replace(snapshot, leases=left)
+    settings = ControllerSettings("1.18.6", flags=every, monitor_phase_ns=ns(4))
+    configuration = resolve_configuration(settings, snapshot.control_plane)
+    return predict(snapshot, make_scenario(list(events), horizon=200), configuration)
+
+
+def _down(name: str, since: float) -> Node:
+    return make_node(name, zone="a", ready="Unknown", heartbeat=-1000, transition=since)
+
+
+_UP = [make_node(f"n{number}", zone="a") for number in range(3, 9)]
+
+
+def test_whose_timeout_is_over_before_the_start_is_in_line_then() -> None:
+    nodes = [_down("n0", -300), _down("n1", -300), *_UP]
+    leases = [make_lease("n0", -341), make_lease("n1", -341)]
+    pods = [make_pod("p", "n0"), make_pod("q", "n1")]
+    prediction = _prediction(nodes, pods, leases=leases)
+    # Not from the first tick on; the token of the start may be spent.
+    for row in prediction.evictions:
+        assert (row.certainty, row.earliest_seconds) == ("certain", 0.0)
+        assert row.latest_seconds == pytest.approx(20, abs=0.5)
+
+
+def test_of_a_node_without_pods_nobody_knows_whether_it_has_taken_its_token() -> None:
+    # The timeout of n0 is over since some 40 s, or that of n1 ends with the tick at 4 s.
+    nodes = [_down("n0", -300), _down("n1", -258), *_UP]
+    leases = [make_lease("n0", -341), make_lease("n1", -299)]
+    (row,) = _prediction(nodes, [make_pod("p", "n1")], leases=leases).evictions
+    assert (row.certainty, row.earliest_seconds) == ("certain", 4.0)
+    assert row.latest_seconds == pytest.approx(20, abs=0.5)
+
+
+def test_who_was_evicted_long_ago_takes_no_token() -> None:
+    nodes = [_down("n0", -900), _down("n1", -258), *_UP]
+    leases = [make_lease("n0", -941), make_lease("n1", -299)]
+    (row,) = _prediction(nodes, [make_pod("p", "n1")], leases=leases).evictions
+    assert (row.certainty, row.earliest_seconds) == ("certain", 4.0)
+    assert row.latest_seconds == pytest.approx(10, abs=0.5)
+
+
+def test_who_comes_to_a_node_that_was_evicted_before_the_start_goes_at_once() -> None:
+    late = make_event(1, "pod-create", pod=make_pod("late", "n0", created=None))
+    nodes, leases = [_down("n0", -900), *_UP], [make_lease("n0", -941)]
+    (row,) = _prediction(nodes, [], leases=leases, events=[late]).evictions
+    assert (row.certainty, row.earliest_seconds, row.latest_seconds) == ("certain", 1.0, 1.0)
+
+
+def test_without_a_lease_the_timeout_counts_from_a_grace_period_before_the_end_of_it() -> None:
+    nodes = [_down("n0", -167), *_UP]
+    (row,) = _prediction(nodes, [make_pod("p", "n0")], without_lease=["n0"]).evictions
+    assert row.certainty == "certain"
+    # Given up by a tick at -166, heard by one at -206.
+    assert row.earliest_seconds == pytest.approx(94, abs=0.5)
+    assert row.latest_seconds == pytest.approx(94, abs=1)
+
+
+def test_the_timeout_counts_from_the_last_renewal_where_the_lease_is_not_over_yet() -> None:
+    flags = {"node_monitor_grace_period": "13s", "pod_eviction_timeout": "30s"}
+    snapshot = [_down("n0", -4), *_UP], [make_pod("p", "n0")]
+    settings = {"leases": [make_lease("n0", -18)], **flags}
+    (row,) = _prediction(*snapshot, **settings).evictions
+    # A tick at -16 heard it.
+    assert (row.certainty, row.earliest_seconds) == ("certain", 14.0)

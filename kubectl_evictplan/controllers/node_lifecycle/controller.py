@@ -92,7 +92,7 @@ class NodeLifecycle:
             else self._by_timeout.evict_in_pass
         )
         self._known: set[str] = set()
-        self._health = NodeHealthMap(kubelets, self._grid, process_start_ns)
+        self._health = NodeHealthMap(kubelets, self._grid, configuration, process_start_ns)
         self._passed_over: set[str] = set()
         self._attention: set[str] = set()
         self._membership_changed: set[str] = set()
@@ -166,7 +166,7 @@ class NodeLifecycle:
         if not self._timing.initial_token:
             self._queues.spend_tokens()
         newest_tick_ns = self._grid.newest(now_ns)
-        if self._configuration.taint_mode and not self._has_emptied_lines(newest_tick_ns):
+        if not self._has_emptied_lines(newest_tick_ns):
             for name in sorted(self._attention):
                 self._stay_in_line(self._state.nodes[name], newest_tick_ns)
         self._queues.record(Told.LOADED)
@@ -192,7 +192,13 @@ class NodeLifecycle:
         ready = node.condition(READY)
         if ready is None or ready.status == TRUE:
             return
-        if self._tainter.owns_taint(node) and node.name not in self._timing.still_in_line:
+        still = node.name in self._timing.still_in_line
+        if not self._configuration.taint_mode:
+            still |= self._zone_states.all_full_at_start  # then who was evicted is forgotten
+            given = node.name, ready.status, self._health[node.name], newest_tick_ns
+            self._by_timeout.load(*given, may_wait=still)
+            return
+        if self._tainter.owns_taint(node) and not still:
             return
         seen_ns = put_in_line_from_ns(ready, self._profile) or newest_tick_ns
         if self._process_start_ns is not None:

@@ -22,6 +22,11 @@ def is_daemon_set_pod(pod: Pod) -> bool:
     return controller is not None and controller.kind == "DaemonSet"
 
 
+def is_to_be_evicted(pod: Pod) -> bool:
+    """Whether an eviction of its node deletes the pod (``DeletePods``)."""
+    return pod.deletion_timestamp_ns is None and not is_daemon_set_pod(pod)
+
+
 class EvictionByTimeout:
     """The zonePodEvictor side of the node lifecycle controller."""
 
@@ -41,6 +46,29 @@ class EvictionByTimeout:
     def node_deleted(self, name: str) -> None:
         """``nodeEvictionMap.unregisterNode``."""
         self._eviction_state.pop(name, None)
+
+    def load(
+        self, name: str, status: str, health: NodeHealth, newest_tick_ns: int, *, may_wait: bool
+    ) -> None:
+        """A warm start: a node whose timeout is over since that tick is in line, or was evicted before.
+
+        It is in line if it has pods yet that go with it, or ``may_wait``.
+        """
+        deadline_ns = self.deadline_ns(status, health)
+        if deadline_ns is None or deadline_ns > newest_tick_ns:
+            return
+        pods = self._state.pods_by_node.get(name, {}).values()
+        if may_wait or any(map(is_to_be_evicted, pods)):
+            self._evict_pods(name, ticked_ns=newest_tick_ns)
+            return
+        self.note_evicted(name)
+        self._queues.mark_served(name)
+        self._queues.wanted(name)
+
+    def note_evicted(self, name: str) -> None:
+        """Remember that the node was evicted."""
+        if self._repeats and name in self._eviction_state:
+            self._eviction_state[name] = _EVICTED
 
     def process(self, name: str, status: str, health: NodeHealth, only: str | None = None) -> None:
         """``processNoTaintBaseEviction``: timeouts count from the controller's own instants.
@@ -65,7 +93,7 @@ class EvictionByTimeout:
         if self._eviction_state.get(name) == _EVICTED and self._repeats:
             self._delete_pods(name, only=key)
 
-    def _evict_pods(self, name: str, only: str | None) -> None:
+    def _evict_pods(self, name: str, only: str | None = None, ticked_ns: int | None = None) -> None:
         if self._repeats:
             if self._eviction_state.get(name) == _EVICTED:
                 # Every tick, no rate limit: pods that appeared on the node after its eviction.
@@ -74,7 +102,7 @@ class EvictionByTimeout:
             if name in self._eviction_state:
                 self._eviction_state[name] = _TO_BE_EVICTED
         self._queues.wanted(name)
-        self._queues.mark(name, "ADD", lacks_taint=True)
+        self._queues.mark(name, "ADD", lacks_taint=True, ticked_ns=ticked_ns)
 
     def cancel_eviction(self, name: str) -> None:
         """``cancelPodEviction``."""
@@ -85,15 +113,14 @@ class EvictionByTimeout:
     def evict_in_pass(self, name: str) -> None:
         """``doEvictionPass`` for one head."""
         self._delete_pods(name)
-        if self._repeats and name in self._eviction_state:
-            self._eviction_state[name] = _EVICTED
+        self.note_evicted(name)
 
     def _delete_pods(self, name: str, only: str | None = None) -> None:
         state, because = self._state, self._state.node_causes[name]
         for key, pod in sorted(state.pods_by_node.get(name, {}).items()):
             if only is not None and key != only:
                 continue
-            if pod.deletion_timestamp_ns is not None or is_daemon_set_pod(pod):
+            if not is_to_be_evicted(pod):
                 continue
             state.record_pod(MarkedForDeletion, because, pod)
             if key in state.denied_deletes:

@@ -135,9 +135,16 @@ class NodeHealthMap:
     its Lease follow from the renewals, and are written down (``catch_up``) only when they matter.
     """
 
-    def __init__(self, kubelets: Kubelets, ticks: LoopGrid, process_start_ns: int | None) -> None:
+    def __init__(
+        self,
+        kubelets: Kubelets,
+        ticks: LoopGrid,
+        configuration: ControllerConfiguration,
+        process_start_ns: int | None,
+    ) -> None:
         self._kubelets = kubelets
         self._ticks = ticks
+        self._grace_ns = configuration.node_monitor_grace_period_ns
         self._entries: dict[str, NodeHealth] = {}
         self._steady: set[str] = set()
         # No probe is older: the process began then, or left master disruption.
@@ -180,6 +187,8 @@ class NodeHealthMap:
         if lease is not None:
             probe_ns = min(self._ticks.at_or_after(lease.renew_time_ns), tick_ns)
             lease = self._kubelets.lease_at(node.name, probe_ns)
+        elif ready is not None and entry is None and ready.status == UNKNOWN:
+            probe_ns = self._probed_before(ready, tick_ns)
         elif ready is not None:
             probe_ns = tick_ns
         else:
@@ -194,6 +203,14 @@ class NodeHealthMap:
             probe_ns = max(probe_ns, self._earliest_probe_ns)
             transition_ns = max(transition_ns, self._earliest_probe_ns)
         return NodeHealth(probe_ns, transition_ns, ready, lease)
+
+    def _probed_before(self, unknown: NodeCondition, tick_ns: int) -> int:
+        """The tick that heard the kubelet for the last time, by when one gave its node up; ``tick_ns`` where nobody knows."""
+        written_ns = unknown.last_transition_time_ns
+        if written_ns is None:
+            return tick_ns
+        given_up_ns = min(self._ticks.at_or_after(written_ns), tick_ns)
+        return self._ticks.newest(given_up_ns - self._grace_ns + 1)
 
     def current(self, node: Node, tick_ns: int) -> NodeHealth | None:
         """The entry, steady or not, after the tick at ``tick_ns``; a steady node stays so."""

@@ -94,6 +94,7 @@ class MovedTicks(NamedTuple):
             tuple(map(self.instant_ns, unknown_ns)),
             tuple((self.instant_ns(at_ns), status) for at_ns, status in record.decisions),
             tuple(self._service_ns(name, record, at_ns) for at_ns in served_ns),
+            evicted_before=record.evicted_before,
         )
 
     def _service_ns(self, name: str, record: NodeRecord, at_ns: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import combinations, islice
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -27,6 +28,9 @@ from kubectl_evictplan.windows.unknowns.starts import KubeletReturns, ProcessSta
 from kubectl_evictplan.windows.unknowns.tick_meetings import TickMeetings
 from kubectl_evictplan.windows.unknowns.tick_orders import TickOrders
 from kubectl_evictplan.windows.unknowns.unknown import Unknown, settled
+
+if TYPE_CHECKING:
+    from kubectl_evictplan.windows.evicted_before import EvictedBefore, Sets
 
 
 class ZoneWalk(Unknown[Piece]):
@@ -106,26 +110,46 @@ class StatesAtStart(Unknown[Piece]):
 
 
 class LinesAtStart(Unknown[Piece]):
-    """Who is tainted by hand stays in line. So does whom a pass tainted inside a tick that took all nodes out of line: the next one puts it there again."""
+    """Who is tainted by hand stays in line. So does whom a pass tainted inside a tick that took all nodes out of line: the next one puts it there again.
+
+    Without taint manager nothing tells of whom no pods are left.
+    """
 
     name = "lines at the start"
-    what = "whether a node is still in line for a taint that somebody put on, or that it got when all zones were down"
+    what = (
+        "whether a node is still in line that has its taint, or without taint manager no pods left"
+    )
 
     def __init__(self, snapshot: ClusterSnapshot, configuration: ControllerConfiguration) -> None:
         self._names = still_in_line(snapshot, configuration)
+        self._given = snapshot, configuration
+        # By the scenario's start.
+        self._evicted: dict[int, EvictedBefore] = {}
 
     def settle(self, part: Piece, most: int) -> Iterator[Piece]:
         """Each set of them; where these are too many none of them, and each one alone: partly."""
-        names = () if starts_without_controller(part.scenario) else self._names
-        if 2 ** len(names) <= _STATES_MAX:
-            sets = [
-                some for number in range(len(names) + 1) for some in combinations(names, number)
-            ]
-        else:
-            part = part.missing(self.name)
-            sets = [(), *((name,) for name in names[: _STATES_MAX - 1])]
+        if starts_without_controller(part.scenario):
+            yield part
+            return
+        sets, are_all = self._sets(part.scenario)
+        part = part if are_all else part.missing(self.name)
         for some in sets:
             yield replace(part, still_in_line=some) if some else part
+
+    def _sets(self, scenario: Scenario) -> tuple[Sets, bool]:
+        names, (snapshot, configuration) = self._names, self._given
+        if not configuration.taint_mode:
+            if scenario.start_ns not in self._evicted:
+                from kubectl_evictplan.windows.evicted_before import evicted_before  # rarely needed
+
+                found = evicted_before(snapshot, scenario, configuration)
+                self._evicted[scenario.start_ns] = found
+            touched = {name for event in scenario.events for name in event.touched_nodes}
+            return self._evicted[scenario.start_ns].in_line(touched, _STATES_MAX)
+        if 2 ** len(names) <= _STATES_MAX:
+            numbers = range(len(names) + 1)
+            return [some for number in numbers for some in combinations(names, number)], True
+        return [(), *((name,) for name in names[: _STATES_MAX - 1])], False
 
 
 class ProbesAtStart(Unknown[Piece]):

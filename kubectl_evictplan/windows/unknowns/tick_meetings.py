@@ -13,10 +13,10 @@ from kubectl_evictplan.cluster.kubelets import (
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import refill_ns
 from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import put_in_line_from_ns
-from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, TRUE
+from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, TRUE, UNKNOWN
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
 from kubectl_evictplan.kube.durations import SECOND_NS
-from kubectl_evictplan.kube.objects import READY, ClusterSnapshot, Node
+from kubectl_evictplan.kube.objects import READY, ClusterSnapshot, Node, NodeCondition
 from kubectl_evictplan.kube.taints import is_lifecycle_no_execute, no_execute_taints
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint
 from kubectl_evictplan.scenarios.actions.processes import StopKubelet
@@ -258,8 +258,8 @@ def _moments_of_a_young_process(
         seen_ns += [scenario.start_ns + last_ns for last_ns in stated if last_ns is not None]
         # And one that is not ready is in line from then on, or --pod-eviction-timeout counts from there.
         for node in snapshot.nodes:
-            ready, is_false = node.condition(READY), node.ready_status == FALSE
-            if ready and (_is_in_line_at_start(node) if configuration.taint_mode else is_false):
+            ready, is_down = node.condition(READY), node.ready_status != TRUE
+            if ready and (_is_in_line_at_start(node) if configuration.taint_mode else is_down):
                 seen_ns.append(ready.last_transition_time_ns or 0)
         if min(seen_ns, default=leader_ns) < leader_ns:
             yield Moment(leader_ns - scenario.start_ns, MomentKind.PROCESS_START, "")
@@ -325,12 +325,12 @@ def _moments_of_nodes(
             found_ns = put_in_line_from_ns(ready, configuration.profile)
             if found_ns is not None and newest_ns < found_ns <= start_ns:
                 yield Moment(found_ns - start_ns, MomentKind.EVENT, "")
-        if lease is not None and lease.renew_time_ns is not None and is_silent_at(lease, seen_ns):
+        heard_ns = lease.renew_time_ns if lease is not None else None
+        if heard_ns is not None and not is_up_at_start(node, lease, seen_ns):
             # --pod-eviction-timeout counts from the tick that saw it, or saw the first Ready=False.
-            if ready is None or ready.status != "Unknown" or not configuration.taint_mode:
-                heartbeat_ns = lease.renew_time_ns - start_ns
-                yield Moment(heartbeat_ns, MomentKind.LAST_HEARTBEAT, node.name)
-        if ready is not None and ready.status == FALSE and not configuration.taint_mode:
+            if ready is None or ready.status != UNKNOWN or not configuration.taint_mode:
+                yield Moment(heard_ns - start_ns, MomentKind.LAST_HEARTBEAT, node.name)
+        if ready is not None and _timeout_counts_from_its_change(ready, heard_ns, configuration):
             yield Moment((ready.last_transition_time_ns or 0) - start_ns, MomentKind.EVENT, "")
         if ready is None or ready.status != TRUE or no_execute_taints(node.taints):
             # The first tick after the start has something to do.
@@ -338,6 +338,14 @@ def _moments_of_nodes(
         if ready is None:
             deadline_ns = node.creation_timestamp_ns + startup_ns - start_ns
             yield Moment(deadline_ns, MomentKind.STARTUP_DEADLINE, node.name)
+
+
+def _timeout_counts_from_its_change(
+    ready: NodeCondition, heard_ns: int | None, configuration: ControllerConfiguration
+) -> bool:
+    """Whether --pod-eviction-timeout counts from a tick that saw the first Ready=False, or wrote Unknown of a node that has no Lease."""
+    counts = ready.status == FALSE or (ready.status == UNKNOWN and heard_ns is None)
+    return counts and not configuration.taint_mode
 
 
 def _is_in_line_at_start(node: Node) -> bool:
