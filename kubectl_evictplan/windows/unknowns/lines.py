@@ -377,15 +377,14 @@ def _at_entries(lags: _Lags) -> Iterator[tuple[int, Held]]:
     Where the other one then leaves at an instant that a later token meets at less lag only, neither end shows that it gets that one.
     Each with the number of the token, counted backwards: those of changes are others.
     """
-    early_ns, late_ns = lags.early_ns, lags.late_ns
-    met = [
-        token
-        for token, at_ns in enumerate(early_ns)
-        if any(
-            at_ns < leaves_ns and (token >= len(late_ns) or late_ns[token] >= leaves_ns)
-            for leaves_ns in lags.line.leaving_ns
-        )
-    ]
+    early_ns, late_ns, leaving_ns = lags.early_ns, lags.late_ns, lags.line.leaving_ns
+    met = []
+    for token, at_ns in enumerate(early_ns):
+        leaves = bisect_right(leaving_ns, at_ns)  # the first one after it
+        if leaves < len(leaving_ns) and (
+            token >= len(late_ns) or late_ns[token] >= leaving_ns[leaves]
+        ):
+            met.append(token)
     for enters_ns in lags.line.entering_ns if met else ():
         first = bisect_left(late_ns, enters_ns)
         for token in range(
