@@ -376,6 +376,10 @@ class QueueOperation(msgspec.Struct, frozen=True, gc=False):
     status: str | None = None
 
 
+# Whose, from when on, and how long at most; see ``Timeline``.
+Exit = tuple[str, int, int]
+
+
 class Timeline(msgspec.Struct, eq=False):
     """The entries of one run and the instants at which it began and ended."""
 
@@ -386,7 +390,7 @@ class Timeline(msgspec.Struct, eq=False):
     # Somebody asked how much of its grace period a deleted pod uses; without it ``Timing`` could say anything about that.
     exits_matter: bool = False
     # Of pods whose names are used several times: key, offset from which on it may end, and how long that takes at most.
-    exits: list[tuple[str, int, int]] = []
+    exits: list[Exit] = []
     entries: list[Entry] = []
     # What the zone queues were told, whatever the order in which they served: see QueueOperation.
     queue_log: list[QueueOperation] = []

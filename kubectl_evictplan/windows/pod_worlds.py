@@ -8,13 +8,13 @@ played back. That is what makes windows over many runs affordable.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.kubelets import ended_by_ns
-from kubectl_evictplan.cluster.timeline import Timeline, ZoneStateRecorded
+from kubectl_evictplan.cluster.timeline import Exit, Timeline, ZoneStateRecorded
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.zone_states import FULL
 from kubectl_evictplan.controllers.pod_gc import IdleGarbage
@@ -131,6 +131,29 @@ class PodWorld(msgspec.Struct, frozen=True):
             if not timeline.exits_matter:
                 whatever_exits.update(map(_but_for_exits, stands_for))
             yield timeline
+
+    def exits(
+        self, played_back: Mapping[str, NodePlayback], timings: Iterable[Timing]
+    ) -> Callable[[Timing], Sequence[Exit]]:
+        """What tells the exits in the run with one of the timings, whatever share of their grace period pods use in it.
+
+        Runs that differ in loops which delete nothing are one.
+        """
+        alike: dict[Timing, list[Timing]] = {}
+        for timing in timings:
+            alike.setdefault(_but_for_exits(_but_for_loops(timing)), []).append(timing)
+        known: dict[Timing, tuple[IdleGarbage, Sequence[Exit]]] = {}
+
+        def found(timing: Timing) -> Sequence[Exit]:
+            rest, share = _but_for_loops(timing), timing.pod_exit_fraction
+            if rest not in known:
+                several = alike[_but_for_exits(rest)]
+                idle = IdleGarbage([replace(each, pod_exit_fraction=share) for each in several])
+                known[rest] = idle, self.simulate(played_back, timing, idle).exits
+            idle, exits = known[rest]
+            return self.simulate(played_back, timing).exits if timing in idle.acting else exits
+
+        return found
 
     @property
     def instants_ns(self) -> set[int]:

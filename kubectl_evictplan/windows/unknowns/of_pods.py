@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -11,6 +10,7 @@ from msgspec.structs import replace
 from kubectl_evictplan.cluster.timeline import (
     POD_GC,
     Entry,
+    Exit,
     NodeBecameUnknown,
     NodeReadyPosted,
     PodDeleted,
@@ -192,10 +192,11 @@ class PodExit(Unknown[PodTiming]):
             yield _exiting(part, fraction)
 
     def between_creations(
-        self, part: PodTiming, run: Callable[[Timing], Timeline]
+        self, part: PodTiming, exits: Callable[[Timing], Sequence[Exit]]
     ) -> Iterator[PodTiming]:
         """Likewise; and such that a pod is gone just before each creation under its name, or before its kubelet is silent. All pods use as much of it.
 
+        ``exits``: what tells those of the run with a timing.
         Where two of one name may end between creations, one after the other, that does not stand for everything.
         """
         left, tried = [0.0, 1.0], set[float]()
@@ -205,7 +206,7 @@ class PodExit(Unknown[PodTiming]):
             if fraction in tried:
                 continue
             tried.add(fraction)
-            for key, from_ns, most_ns in run(_exiting(part, fraction).timing).exits:
+            for key, from_ns, most_ns in exits(_exiting(part, fraction).timing):
                 creations_ns = self._creations_ns.get(key, ())
                 ends_ns = (*creations_ns, *self._silences_ns) if creations_ns else ()
                 inside = [at for at in ends_ns if _JUST_NS < at - from_ns <= most_ns]
@@ -336,8 +337,8 @@ class PodTimings:
         for place, part in enumerate(self._base):
             parts += running.also_before(collected.get(place, ())).settle(part, number)
         if self._exits is not None:
-            run = partial(world.simulate, played)
-            parts = [each for one in parts for each in self._exits.between_creations(one, run)]
+            exits = world.exits(played, [part.timing for part in parts])
+            parts = [each for one in parts for each in self._exits.between_creations(one, exits)]
         if not self._of_each_history:
             return parts
         apart = world.without_garbage_collection()
