@@ -23,7 +23,19 @@ from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node
 from kubectl_evictplan.scenarios.actions.nodes import taints_or_cordons_unseen
 from kubectl_evictplan.scenarios.actions.processes import StopKubelet
-from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
+
+
+def is_seen_by_node_lifecycle(event: ScenarioEvent, configuration: ControllerConfiguration) -> bool:
+    """Whether it may change what node lifecycle does with a node.
+
+    Of what happens to pods that is only that one comes to a node, and only without taint manager: it is put in line where it has been
+    not ready for long enough, which its next tick would have done (``processPod``, 1.16.8 to 1.26).
+    """
+    if not event.pods_only:
+        return True
+    comes = event.pod is not None and bool(event.pod.node_name)
+    return comes and not configuration.taint_mode and configuration.profile.repeats_deletion
 
 
 class OneOfEach(msgspec.Struct, frozen=True):
@@ -120,7 +132,7 @@ class AlikeNodes:
             elif taints_or_cordons_unseen(event):
                 for name in event.nodes:
                     told.setdefault(name, []).append(index)
-            elif not event.pods_only:
+            elif is_seen_by_node_lifecycle(event, self._configuration):
                 others.update(event.touched_nodes)
         alike: dict[Hashable, list[str]] = {}
         candidates = [name for name in told if name not in others]

@@ -1,7 +1,8 @@
 """The node side of the runs: conditions, decisions, and what the lines of waiting nodes are told.
 
 A *node run* is ``simulate`` without pods and without service: pods influence neither health nor taints, and
-taints do not influence health. So one run serves every order, lag and token.
+taints do not influence health. So one run serves every order, lag and token. Without taint manager a pod that comes to a node
+may put that in line: there it has the pods that the scenario makes.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot
 from kubectl_evictplan.kube.taints import is_lifecycle_no_execute
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.simulate import simulate
-from kubectl_evictplan.windows.alike_nodes import AlikeNodes
+from kubectl_evictplan.windows.alike_nodes import AlikeNodes, is_seen_by_node_lifecycle
 from kubectl_evictplan.windows.node_records import NOTHING, NodeRecord
 from kubectl_evictplan.windows.outcome import taint_change
 from kubectl_evictplan.windows.pieces import Piece
@@ -256,6 +257,10 @@ class _WholeRuns:
         return found
 
     def simulate(self, snapshot: ClusterSnapshot, scenario: Scenario, timing: Timing) -> Timeline:
-        """A run of these nodes, without what happens to pods only."""
-        events = tuple(event for event in scenario.events if not event.pods_only)
+        """A run of these nodes, without what happens to pods only, as far as node lifecycle takes no notice of it."""
+        events = tuple(
+            event
+            for event in scenario.events
+            if is_seen_by_node_lifecycle(event, self._configuration)
+        )
         return simulate(snapshot, replace(scenario, events=events), self._configuration, timing)

@@ -192,3 +192,23 @@ def test_the_timeout_counts_from_the_last_renewal_where_the_lease_is_not_over_ye
     (row,) = _prediction(*snapshot, **settings).evictions
     # A tick at -16 heard it.
     assert (row.certainty, row.earliest_seconds) == ("certain", 14.0)
+
+
+@pytest.mark.parametrize(("release", "earliest"), [("1.18.6", 3), ("1.16.7", 5)])
+def test_a_pod_that_comes_to_a_node_which_is_dead_for_long_does_not_wait_for_the_tick_that_queues_it(
+    release: str, earliest: float
+) -> None:
+    """The first tick, within 5 s, writes Unknown; the second one puts the node in line, or the pod that comes between them (1.16.8)."""
+    names = ("n0", "n1", "n2")
+    snapshot = make_snapshot(names, leases=[make_lease(name, -400) for name in names[:1]])
+    flags = {"enable-taint-manager": "false", "pod-eviction-timeout": "60s"}
+    configuration = resolve_configuration(
+        ControllerSettings(release, flags=flags), snapshot.control_plane
+    )
+    comes = make_event(3, "pod-create", pod=make_pod("p", "n0", created=None))
+    (row,) = predict(snapshot, make_scenario([comes], horizon=60), configuration).evictions
+    assert (row.certainty, row.earliest_seconds) == ("certain", earliest)
+    assert 10 < row.latest_seconds < 10.2
+    # Which of two is it: nothing comes after what is put in line at once, and before the second tick.
+    spans = [(each.earliest_seconds, each.latest_seconds) for each in row.windows]
+    assert (spans[0][1] < 3.2) == (earliest == 3)

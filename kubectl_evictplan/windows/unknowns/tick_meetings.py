@@ -22,6 +22,7 @@ from kubectl_evictplan.scenarios.actions.nodes import AddTaint
 from kubectl_evictplan.scenarios.actions.processes import StopKubelet
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.simulate import starts_without_controller
+from kubectl_evictplan.windows.alike_nodes import is_seen_by_node_lifecycle
 from kubectl_evictplan.windows.circumstances import Moment, MomentKind
 from kubectl_evictplan.windows.spent_tokens import StatesBefore, zones_without_token
 from kubectl_evictplan.windows.unknowns.last_heartbeats import longest_renewal_ns
@@ -304,6 +305,8 @@ def _moments_of_events(
             silent = event.kubelets_up is False
             kind = MomentKind.LAST_HEARTBEAT if silent else MomentKind.EVENT
             yield Moment(event.critical_ns, kind, ", ".join(event.touched_nodes))
+        elif event.pods_only and is_seen_by_node_lifecycle(event, configuration):
+            yield Moment(event.at_ns, MomentKind.EVENT, ", ".join(event.touched_nodes))
         if event.node is not None and event.node.condition(READY) is None:
             # The API server stamps what it creates with a whole second.
             created_ns = (scenario.start_ns + event.at_ns) // SECOND_NS * SECOND_NS
