@@ -203,6 +203,8 @@ class PodFates:
         gathered.exits_varied = exits.matters
         worlds = self._moved_worlds(world, runs)
         events_ns = world.instants_ns.union(*(each.instants_ns for each in worlds.values()))
+        # Who may wait to the end may be served so late that a countdown ends just before it.
+        events_ns.add(world.scenario.end_ns)
         countdowns = self._countdowns(world, decided_again=_decided_again(names, runs))
         if _taken_off(names, runs):
             countdowns = replace(countdowns, dues_ns=world.dues_ns)

@@ -7,9 +7,17 @@ from msgspec.structs import replace
 from realities import World
 from test_bounds import check_world
 
-from builders import epoch_ns, make_event, make_node, make_pod, make_scenario, make_snapshot
+from builders import (
+    default_tolerations,
+    epoch_ns,
+    make_event,
+    make_node,
+    make_pod,
+    make_scenario,
+    make_snapshot,
+)
 from kubectl_evictplan.controllers.flags import resolve_configuration
-from kubectl_evictplan.kube.objects import Node
+from kubectl_evictplan.kube.objects import Node, Toleration
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
@@ -108,3 +116,26 @@ def test_entries_of_a_node_that_waits_once_more_take_one_token_each_and_nobody_k
     assert eviction.certainty == "possible"
     # Its own entries have just taken the token of the zone; those of others may take the next ones as well.
     assert eviction.latest_seconds == pytest.approx(latest, abs=0.2)
+
+
+@pytest.mark.parametrize("seconds", [0, 30, 300])
+@pytest.mark.parametrize("horizon", [None, 500])
+def test_a_countdown_may_end_as_late_as_its_node_may_be_tainted(
+    seconds: int, horizon: float | None
+) -> None:
+    """A node that is just ready left entries, which may take every token; what happens to a pod that people change is simulated each time."""
+    ready = make_node("n3", transition=-1000, taints=["node.kubernetes.io/not-ready:NoExecute"])
+    nodes = [*(make_node(name, transition=-1000) for name in ("n0", "n1", "n2")), ready]
+    tolerations = default_tolerations(seconds)
+    snapshot = make_snapshot(nodes, [make_pod("p", "n0", tolerations=tolerations)])
+    more = (*tolerations, Toleration(key="A", operator="Exists"))
+    events = [
+        make_event(5, "pod-tolerations", pods="default/p", tolerations=more),
+        make_event(16, "kubelet-stop", "n0", last_heartbeat=2),
+    ]
+    configuration = resolve_configuration(ControllerSettings("1.19.3"), snapshot.control_plane)
+    scenario = make_scenario(events, horizon=horizon)
+    (row,) = predict(snapshot, scenario, configuration).evictions
+    assert row.certainty == "possible"
+    windows = [(each.earliest_seconds, each.latest_seconds) for each in row.windows]
+    assert windows == [(47 + seconds, scenario.end_ns / 1e9)]
