@@ -272,6 +272,7 @@ class DrainPlan:
         # To a later node kubectl may come when something else has happened: a cordon keeps most away by then.
         long_calm = calm and (not event.nodes.index(name) or self.calm_ns >= HORIZON_DEFAULT_MAX_NS)
         labels: dict[tuple[str, str, str], list[Mapping[str, str]]] = {}
+        with_empty_dir: set[tuple[str, str, str]] = set()
         for pod in self.ever_there:
             owner = owner_key(pod)
             if owner is None or owner[0] not in REPLACED:
@@ -288,13 +289,17 @@ class DrainPlan:
                 known = labels.setdefault(owner, [])
                 if pod.labels not in known:
                     known.append(pod.labels)
+                if pod.empty_dir:
+                    with_empty_dir.add(owner)
                 yield pod
-        # Which of its owner's pods a new one is like is not known: finalizers and labels may be those of any.
+        # Which of its owner's pods a new one is like is not known: finalizers, volumes and labels may be those of any.
         for pod in self.ever_there if labels else ():
             owner = owner_key(pod)
             if owner is not None and owner in labels:
                 other = owner[0] != STATEFUL_SET and pod.labels not in labels[owner]
-                if pod.finalizers or other:
+                keeps_data = pod.empty_dir and owner not in with_empty_dir
+                if pod.finalizers or other or keeps_data:
+                    with_empty_dir.update((owner,) if pod.empty_dir else ())
                     yield pod
 
     def _strangers(self, process: int, name: str) -> Iterator[Stranger]:

@@ -165,6 +165,8 @@ def coupled_pods(
 ) -> list[Pod]:
     """Pods of the nodes and those that may come there, those under budgets of these or of what may replace them, and those of the same StatefulSets.
 
+    And of owners whose pods there keep no data on their node one elsewhere that does: a new pod may do so too.
+
     ``deleted``: who is made anew because somebody else deletes it.
     """
     coming = _that_may_come(snapshot, drained, deleted)
@@ -172,6 +174,7 @@ def coupled_pods(
     index = BudgetIndex(snapshot.budgets)
     unlike = _unlike_siblings(snapshot, own)
     places = {place for pod in (*own, *unlike) for place in index.matching(pod)}
+    keeping = {pod.key for pod in _siblings_with_data(snapshot, own)}
     coupling = [snapshot.budgets[place] for place in sorted(places)]
     covering = BudgetIndex(coupling)
     spaces = {budget.namespace for budget in coupling}
@@ -186,7 +189,8 @@ def coupled_pods(
             covered = matched.get(labels, False)
             if labels not in matched:
                 covered = matched[labels] = bool(covering.matching(pod))
-        if covered or pod.node_name in drained or (coming and pod.key in coming):
+        there = pod.node_name in drained or (coming and pod.key in coming)
+        if covered or there or (keeping and pod.key in keeping):
             taking_part.append(pod)
     sets = {
         (pod.namespace, owner.name)
@@ -226,6 +230,19 @@ def _unlike_siblings(snapshot: ClusterSnapshot, own: Iterable[Pod]) -> Iterator[
                 of_owner[token] = labels.get(key) if key is not None else None
             like = of_owner[token]
             if like is not None and pod.labels not in like:
+                yield pod
+
+
+def _siblings_with_data(snapshot: ClusterSnapshot, own: Sequence[Pod]) -> Iterator[Pod]:
+    """For each owner of own pods none of which has an emptyDir a pod elsewhere that has."""
+    owners = {key for pod in own if (key := owner_key(pod)) is not None and key[0] in REPLACED}
+    owners -= {owner_key(pod) for pod in own if pod.empty_dir}
+    # Pods of one owner share their references: it is looked for once.
+    seen: set[tuple[str, int]] = set()
+    for pod in snapshot.pods if owners else ():
+        if pod.empty_dir and (token := (pod.namespace, id(pod.owner_references))) not in seen:
+            seen.add(token)
+            if owner_key(pod) in owners:
                 yield pod
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from drain_worlds import App, drain, drained_cluster, latest, proven
+import pytest
+from drain_worlds import CONFIGURATION, READY, App, drain, drained_cluster, drains, latest, proven
 from msgspec.structs import replace
 
 from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE
+from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.windows.drain_bounds import DrainBounds
 
 # Where somebody is evicted first, and a node that takes replacements until another process cordons it.
@@ -56,3 +59,19 @@ def test_unless_two_later_processes_may_meet_it_one_after_the_other() -> None:
     bounds = proven(snapshot, drain(FIRST, at=1), drain(LATER, at=60), drain("b2", at=64))
     # Who is made anew on the first node may be evicted there shortly before, and be made anew on the second one.
     assert over(bounds) > 64 + 10
+
+
+@pytest.mark.parametrize("kept_by", [None, "web-1", "web-2"])
+def test_a_new_pod_may_keep_data_on_its_node_where_any_of_its_owner_s_does(
+    kept_by: str | None,
+) -> None:
+    """Then kubectl refuses the second node if it is made there, and whose the data is says nothing of the one that goes."""
+    web, alone = App("web", (FIRST, *OTHERS[1:], "b2")), App("alone", (LATER,))
+    plain = drained_cluster(web, alone)
+    pods = tuple(replace(pod, empty_dir=pod.name == kept_by) for pod in plain.pods)
+    scenario = drains(drain(FIRST, at=1), drain(LATER, at=60))
+    known = replace(plain, pods=pods), scenario, CONFIGURATION
+    rows = predict(*known, assume_ready=READY).evictions
+    certainty = {row.pod: row.certainty for row in rows}
+    assert certainty["web-0"] == CERTAIN
+    assert certainty["alone-0"] == (CERTAIN if kept_by is None else POSSIBLE)
