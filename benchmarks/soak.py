@@ -156,7 +156,6 @@ def _drain_contradictions(
 ) -> Iterator[str]:
     guide = DrainGuide(f"reality {seed}", windows_of(prediction))
     times, mixed = ready_times_of(seed, world), kind_of(seed) == MIXED_DRAINS
-    judge = drawn_drains.broken_promises if mixed else drawn_drains.contradictions
     for number in range(realities):
         rng = random.Random(f"reality {seed} {number}")
         lived = drawn_drains.lived_in(world, rng)
@@ -166,7 +165,7 @@ def _drain_contradictions(
             timeline = drawn_drains.reality(lived, rng, number, times)
         else:
             timeline = guide.reality(lived, number, times)
-        for wrong in judge(timeline, prediction, world.scenario):
+        for wrong in drawn_drains.contradictions(timeline, prediction, world.scenario):
             yield f"reality {number}: {wrong}"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Iterator
 
 from drain_worlds import READY, DrainedWorld, draw_drained_world, synced
 from msgspec.structs import replace
@@ -159,7 +159,6 @@ def drain_timing(rng: random.Random, seed: int, times: ReadyTimes) -> DrainTimin
 
 
 _UNSEEN = {"PodDisruptionBudget", "Namespace"}
-Judge = Callable[[Timeline, Prediction, Scenario], list[str]]
 
 
 def contradictions(timeline: Timeline, prediction: Prediction, scenario: Scenario) -> list[str]:
@@ -171,32 +170,17 @@ def contradictions(timeline: Timeline, prediction: Prediction, scenario: Scenari
     ]
 
 
-def broken_promises(timeline: Timeline, prediction: Prediction, scenario: Scenario) -> list[str]:
-    """What of a run contradicts what is proven; windows that are only explored may be too narrow."""
-    coverage = prediction.inputs.coverage
-    assert coverage is not None
-    return [
-        *_outside(timeline, prediction, coverage.explored_nodes),
-        *_absent(timeline, prediction),
-        *_wrong_exits(timeline, prediction, scenario),
-    ]
-
-
-def mistakes(
-    world: DrainedWorld, rng: random.Random, runs: int, judge: Judge = contradictions
-) -> list[str]:
-    """What ``judge`` finds in so many drawn realities of a world and its prediction."""
+def mistakes(world: DrainedWorld, rng: random.Random, runs: int) -> list[str]:
+    """What is wrong in so many drawn realities of a world and its prediction."""
     prediction = predict(*world, assume_ready=READY)
     return [
         one
         for number in range(runs)
-        for one in judge(reality(world, rng, number), prediction, world.scenario)
+        for one in contradictions(reality(world, rng, number), prediction, world.scenario)
     ]
 
 
-def _outside(
-    timeline: Timeline, prediction: Prediction, explored: Collection[str] = ()
-) -> Iterator[str]:
+def _outside(timeline: Timeline, prediction: Prediction) -> Iterator[str]:
     windows: dict[str, list[tuple[float, float]]] = {}
     for eviction in prediction.evictions:
         windows.setdefault(eviction.key, []).extend(
@@ -209,8 +193,6 @@ def _outside(
     deleted = set[tuple[str, str]]()
     for entry in timeline.entries:
         at = round(entry.at_ns / 1e9, 6)
-        if getattr(entry, "node", "") in explored:
-            continue
         if isinstance(entry, PodDeleted) and entry.controller != EVICTION_API:
             # A new process of a controller deletes once more what terminates: that changes nothing.
             if (entry.uid, entry.controller) in deleted:

@@ -102,7 +102,7 @@ CLASSES[ODD_OBJECTS] = WorldClass(
 # The control plane is away, or fails with nodes, as ``what-if fail`` asks (``outage_worlds``); likewise of seeds from then on.
 OUTAGES = "outages"
 _BEFORE_OUTAGES = WorldClass(_SILENCE, down=0.25, back=0.1)
-# Drains to which other things happen as well: only what is proven of them is judged.
+# Drains to which other things happen as well.
 MIXED_DRAINS = "mixed-drains"
 # Worlds of the class with everything in them, made strange (``strange_worlds``); likewise of seeds from then on.
 STRANGE = "strange"

@@ -389,7 +389,7 @@ def test_a_taint_on_a_drained_node_evicts_what_the_drain_leaves() -> None:
     assert by_pod["free-0", "eviction-api"].certainty == CERTAIN
     assert by_pod["web-0", "taint-eviction"].certainty == CERTAIN
     # Nobody asks a budget about a pod that is terminating: kubectl's next try is let through.
-    assert by_pod["web-0", "eviction-api"].earliest_seconds > 20
+    assert by_pod["web-0", "eviction-api"].earliest_seconds >= 20
 
 
 def test_a_pod_that_one_of_two_surely_deletes_goes_for_certain_whoever_it_is() -> None:

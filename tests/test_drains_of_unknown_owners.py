@@ -15,7 +15,7 @@ from drain_worlds import (
     drains,
     draw_drained_world,
 )
-from drawn_drains import broken_promises, draw_bounded_world, reality, with_gaps, with_the_rest
+from drawn_drains import contradictions, draw_bounded_world, reality, with_gaps, with_the_rest
 from msgspec.structs import replace
 
 from kubectl_evictplan.impact.assess import assess_impact
@@ -72,7 +72,7 @@ def broken(world: DrainedWorld, less: ClusterSnapshot, rng: random.Random, runs:
     whole = predict(*world, assume_ready=READY)
     found = sorted({*promises(told)} - {*promises(whole)})
     for number in range(runs):
-        found += broken_promises(reality(world, rng, number), told, world.scenario)
+        found += contradictions(reality(world, rng, number), told, world.scenario)
     return found
 
 

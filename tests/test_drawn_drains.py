@@ -16,7 +16,6 @@ from drain_worlds import (
 )
 from drawn_drains import (
     bounded,
-    broken_promises,
     contradictions,
     draw_bounded_world,
     mistakes,
@@ -86,7 +85,7 @@ def test_no_promise_is_broken_beside_gone_nodes_uncovered_pods_and_owners_that_l
 ) -> None:
     rng = random.Random(seed)
     world = with_gaps(draw_drained_world(random.Random(3000 + seed)), rng)
-    assert mistakes(world, rng, 20, broken_promises) == []
+    assert mistakes(world, rng, 20) == []
 
 
 @pytest.mark.slow
@@ -94,7 +93,7 @@ def test_no_promise_is_broken_beside_gone_nodes_uncovered_pods_and_owners_that_l
 def test_no_promise_is_broken_beside_pods_that_somebody_else_deletes_as_well(seed: int) -> None:
     rng = random.Random(seed)
     world = with_outages(draw_drained_world(random.Random(6000 + seed)), rng)
-    assert mistakes(world, rng, 20, broken_promises) == []
+    assert mistakes(world, rng, 20) == []
 
 
 @pytest.mark.slow
@@ -210,7 +209,7 @@ def test_a_request_that_loses_twice_at_its_budget_lies_in_its_window() -> None:
 def test_no_promise_is_broken_beside_pods_that_start_end_wait_or_are_held(seed: int) -> None:
     rng = random.Random(seed)
     world = with_the_rest(draw_drained_world(random.Random(4000 + seed)), rng)
-    assert mistakes(world, rng, 20, broken_promises) == []
+    assert mistakes(world, rng, 20) == []
 
 
 @pytest.mark.slow
@@ -222,7 +221,7 @@ def test_no_promise_of_two_processes_is_broken(some_at_a_time: bool) -> None:
         rng = random.Random(1)
         if some_at_a_time:
             world = world._replace(scenario=bounded(world.scenario, rng))
-        wrong += mistakes(world, rng, 20, broken_promises)
+        wrong += mistakes(world, rng, 20)
     assert wrong == []
 
 

@@ -8,7 +8,8 @@ from itertools import count, islice
 import pytest
 from contradictions import contradictions, node_contradictions
 from drain_worlds import DrainedWorld
-from drawn_drains import broken_promises, mixed_reality
+from drawn_drains import contradictions as drain_contradictions
+from drawn_drains import mixed_reality
 from outage_worlds import OutageWorld
 from realities import World, draw_reality, draw_timing
 from soak_worlds import (
@@ -80,7 +81,7 @@ def test_no_promise_of_drains_is_broken_by_what_else_happens(seed: int) -> None:
     times = ReadyTimes(*ready_of(seed))
     for number in range(3):
         run = mixed_reality(world, random.Random(number), times)
-        assert broken_promises(run, prediction, world.scenario) == []
+        assert drain_contradictions(run, prediction, world.scenario) == []
 
 
 # Of clocks that are ahead, and of Leases that were never renewed.

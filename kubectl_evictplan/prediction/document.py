@@ -125,8 +125,7 @@ class Coverage(Record):
 
     ``exact`` rows have windows that reach as far as what is admissible. Those of ``outer_bound_nodes`` are bounds that
     are proven to hold, but may be wider than what can happen. Those of ``explored_nodes`` reach as far as the runs that
-    were tried or drawn: they may be too narrow, and nothing there is certain but what a drain itself
-    makes sure of. Changes of nodes and zones are not counted.
+    were tried: they may be too narrow, and nothing there is certain. Changes of nodes and zones are not counted.
     """
 
     exact: int

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 from kubectl_evictplan.cluster.readiness import ReadyTimes
-from kubectl_evictplan.cluster.timeline import EVICTION_API
+from kubectl_evictplan.cluster.timeline import EVICTION_API, POD_GC
 from kubectl_evictplan.kube.budgets import RefusablePods
 from kubectl_evictplan.kube.durations import format_duration
 from kubectl_evictplan.prediction.causes import seconds
@@ -26,6 +26,7 @@ from kubectl_evictplan.scenarios.actions.drain import drains_among
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
 from kubectl_evictplan.windows.outcome import EvictionKey, Exploration, PossibleEviction
+from kubectl_evictplan.windows.unknowns.of_drains import DrainLatencies
 
 if TYPE_CHECKING:
     from kubectl_evictplan.windows.drain_answers import Expected
@@ -60,11 +61,6 @@ def drain_reports(explored: DrainExploration | None, scenario: Scenario) -> tupl
         )
         for drain, outcome in outcomes.items()
     )
-
-
-def sampled_nodes(explored: DrainExploration | None) -> frozenset[str]:
-    """Drained nodes of which it is not proven when kubectl comes to them or is through with them, and how."""
-    return frozenset() if explored is None else explored.answers.sampled_nodes
 
 
 def _until_ns(scenario: Scenario) -> int:
@@ -183,22 +179,28 @@ def merge_drains(
         return
     drained = set(drained_nodes(scenario))
     until_ns = _until_ns(scenario)
-    found = explored.answers.evictions
+    found, ends_later_ns = explored.answers.evictions, explored.answers.ends_later_ns
     kept: dict[EvictionKey, PossibleEviction] = {}
+    # By when pods are gone because somebody else surely deletes them.
+    gone_ns: dict[tuple[str, str], int] = {}
     for key, other in exploration.evictions.items():
         if other.node not in drained:
             kept[key] = other
             continue
         if other.certain:
+            if other.gone_latest_ns is not None:
+                later_ns = 0 if key.controller == POD_GC else ends_later_ns
+                gone_ns[key.pod, key.uid] = other.gone_latest_ns + later_ns
             # With a drain it goes no later.
             going = exploration.going
             going[key.pod, key.uid] = min(
                 other.latest_ns, going.get((key.pod, key.uid), HORIZON_DEFAULT_MAX_NS)
             )
-        if key in found:
-            kept[key] = _with_drains(key, other, explored, found[key])
+        told = _with_drains(key, other, explored, found.get(key))
+        if told is not None:
+            kept[key] = told
     for key, eviction in found.items():
-        cut = _within_horizon(eviction, until_ns)
+        cut = _until(eviction, min(until_ns, gone_ns.get((key.pod, key.uid), until_ns)), until_ns)
         if cut is not None and (key not in kept) and eviction.node in drained:
             kept[key] = cut
     exploration.evictions = kept
@@ -209,26 +211,46 @@ def _with_drains(
     key: EvictionKey,
     other: PossibleEviction,
     explored: DrainExploration,
-    drawn: PossibleEviction,
-) -> PossibleEviction:
-    """A deletion by somebody else than kubectl, which a drain may forestall."""
-    if other.certain and explored.answers.stays_certain(key, other):
-        # Drawn runs do not reach the very ends of what the monitor's phase decides.
-        return drawn._replace(
+    drawn: PossibleEviction | None,
+) -> PossibleEviction | None:
+    """A deletion by somebody else than kubectl, which a drain may forestall: it never comes at another instant than without it.
+
+    None: the pod is surely gone before.
+    """
+    answers = explored.answers
+    told = other if drawn is None else drawn
+    told = told._replace(
+        gone_earliest_ns=other.gone_earliest_ns, gone_latest_ns=other.gone_latest_ns
+    )
+    if other.gone_latest_ns is not None and key.controller != POD_GC:
+        told = told._replace(gone_latest_ns=other.gone_latest_ns + answers.ends_later_ns)
+    if other.certain and answers.stays_certain(key, other):
+        return told._replace(
             spans=other.spans, certain=True, missed=other.missed, proven=other.proven
         )
-    return drawn._replace(certain=False)
+    if drawn is not None and key.controller == POD_GC and answers.may_be_collected(other.node):
+        # Who terminates sooner is collected sooner.
+        return drawn
+    gone_ns = answers.gone_by_ns(key.pod, key.uid)
+    spans = [span for span in other.spans if gone_ns is None or span[0] <= gone_ns]
+    if not spans:
+        return None
+    proven = other.proven or not other.missed
+    missed = other.missed | {DrainLatencies.name}
+    return told._replace(spans=tuple(spans), certain=False, missed=missed, proven=proven)
 
 
-def _within_horizon(eviction: PossibleEviction, until_ns: int) -> PossibleEviction | None:
+def _until(eviction: PossibleEviction, last_ns: int, horizon_ns: int) -> PossibleEviction | None:
+    """The deletion as far as it is one of a pod that is there until ``last_ns``, before the horizon."""
     spans = tuple(
-        (low_ns, min(high_ns, until_ns)) for low_ns, high_ns in eviction.spans if low_ns <= until_ns
+        (low_ns, min(high_ns, last_ns)) for low_ns, high_ns in eviction.spans if low_ns <= last_ns
     )
     if not spans:
         return None
-    return eviction._replace(
-        spans=spans, certain=eviction.certain and eviction.latest_ns <= until_ns
-    )
+    certain = eviction.certain and eviction.latest_ns <= horizon_ns
+    if last_ns < horizon_ns and eviction.gone_latest_ns is not None:
+        eviction = eviction._replace(gone_latest_ns=min(eviction.gone_latest_ns, last_ns))
+    return eviction._replace(spans=spans, certain=certain)
 
 
 # -- what is certain of several pods, and what is assumed ---------------------------------------------------

@@ -350,17 +350,12 @@ def _rfc3339(at_ns: int) -> str:
     return format_rfc3339(at_ns // MILLISECOND_NS * MILLISECOND_NS)
 
 
-def coverage(kinds: Iterable[EvictedKind], sampled_nodes: Collection[str] = ()) -> Coverage:
-    """Return how completely the unknowns behind all evictions were explored.
-
-    ``sampled_nodes``: of their drains drawn runs are all that is known.
-    """
+def coverage(kinds: Iterable[EvictedKind]) -> Coverage:
+    """Return how completely the unknowns behind all evictions were explored."""
     exact = outer = explored = 0
     missed: set[str] = set()
     outer_nodes: set[str] = set()
-    explored_nodes = set(sampled_nodes)
-    if sampled_nodes:
-        missed.add(DrainLatencies.name)
+    explored_nodes: set[str] = set()
     for kind in kinds:
         found = kind.found
         missed |= found.missed

@@ -47,7 +47,6 @@ from kubectl_evictplan.prediction.drains import (
     drain_joint,
     drain_reports,
     merge_drains,
-    sampled_nodes,
 )
 from kubectl_evictplan.prediction.evictions import (
     NamesOfAlike,
@@ -195,7 +194,7 @@ def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -
     return Prediction(
         inputs=replace(
             _inputs(whole, scenario, configuration, exploration, ready, horizon),
-            coverage=coverage(kinds, sampled_nodes(drains)),
+            coverage=coverage(kinds),
         ),
         evictions=evictions,
         kept=kept_list(

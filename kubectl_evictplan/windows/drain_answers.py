@@ -9,16 +9,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from kubectl_evictplan.cluster.timeline import EVICTION_API, DrainEnd
+from kubectl_evictplan.cluster.timeline import BY_DRAINS, EVICTION_API, DrainEnd
+from kubectl_evictplan.engine.drain_timing import Latency
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import Pod
+from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS
 from kubectl_evictplan.windows.drain_bounds import DrainBounds, TurnBounds
+from kubectl_evictplan.windows.drain_delays import takes
 from kubectl_evictplan.windows.drain_instants import NodeDrain, Within
 from kubectl_evictplan.windows.drain_outcomes import DrainGathered, DrainOutcome
 from kubectl_evictplan.windows.drain_rivals import RowBounds
 from kubectl_evictplan.windows.drain_turn_bounds import FOR_EVER
 from kubectl_evictplan.windows.drain_waits import Wait, WaitKey
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
+from kubectl_evictplan.windows.spans import Span
 from kubectl_evictplan.windows.unknowns.of_drains import DrainLatencies
 
 _DRAWN = frozenset((DrainLatencies.name,))
@@ -52,6 +56,9 @@ class DrainAnswers:
         self._bounds = bounds
         self._expected = expected
 
+    # Where nodes are drained, kubelets and the Job controller take so much longer until an object is gone.
+    ends_later_ns = takes(Latency.REPORT_EXIT, Latency.REMOVE_FINALIZER)[1]
+
     @property
     def runs(self) -> int:
         """How many runs were drawn."""
@@ -60,8 +67,8 @@ class DrainAnswers:
     @property
     def replaced_owners(self) -> frozenset[str]:
         """Owners ("namespace/Kind/name") whose replacements are evicted themselves: in some run, or where nothing proves that they are not."""
-        landing = self._bounds.landings.owners.items()
-        unproven = (owners for drain, owners in landing if drain not in self._bounds.turns)
+        landing = self._bounds.landings.items()
+        unproven = (owners for drain, owners in landing if drain in self._bounds.disturbed)
         return self._gathered.replaced_owners.union(*unproven)
 
     @property
@@ -80,17 +87,22 @@ class DrainAnswers:
 
     @cached_property
     def evictions(self) -> dict[EvictionKey, PossibleEviction]:
-        """Deletions with their windows: proven ones, and those of the runs, of which nothing is certain."""
-        rows = self._bounds.rows
-        found = {key: self._bounded(key, drawn) for key, drawn in self._gathered.evictions.items()}
+        """Deletions with their windows, all of them proven: drawn runs show how they come about."""
+        rows = self._bounds.unbounded | self._bounds.rows
+        found = {
+            key: self._bounded(key, drawn)
+            for key, drawn in self._gathered.evictions.items()
+            if not key.ordinal or (key.uid and key.controller in BY_DRAINS) or self._again(key)
+        }
         for key, row in rows.items():
             if key not in found:
-                found[key] = _proven(_never_drawn(row), row)
-        for key, row in self._bounds.unbounded.items():
-            # No run shows it, and nothing proves that it cannot be.
-            if key not in found:
+                # No run shows it, and nothing proves that it cannot be.
                 found[key] = _proven(_never_drawn(row), row)
         return found | dict(self._deleted_again(found))
+
+    def _again(self, key: EvictionKey) -> Span | None:
+        """When the n-th deletion of a pod, or one of what was made anew under its name, may be."""
+        return self._bounds.again.get((key.pod, key.uid, key.controller))
 
     def _deleted_again(
         self, found: Mapping[EvictionKey, PossibleEviction]
@@ -106,19 +118,41 @@ class DrainAnswers:
         row = self._bounds.rows.get(key)
         if row is not None:
             return _proven(drawn, row)
-        # A second deletion, or one of what was made anew under the name.
-        again = self._bounds.again.get((key.pod, key.uid, key.controller))
+        again = self._again(key)
         if again is not None and (key.ordinal or not key.uid):
-            return drawn._replace(spans=(again,), certain=False, missed=_DRAWN, proven=True)
-        certain = drawn.certain and key in self._bounds.sure.evicted
-        unseen = self.missing or self._bounds.asks_webhooks
-        if unseen and key in self._bounds.open_ended and not certain:
-            # Drawn runs show when it goes if nothing that nobody sees keeps it, and something may.
-            return _proven(drawn, self._bounds.unbounded[key])
-        # Drawn windows are wider than what was drawn, and need not begin before what is proven.
-        since_ns = self._bounds.not_before_ns(key)
-        spans = tuple((max(low, since_ns), high) for low, high in drawn.spans if high >= since_ns)
-        return drawn._replace(spans=spans or drawn.spans, certain=certain, missed=_DRAWN)
+            return _within(drawn, again)
+        row = self._bounds.unbounded.get(key)
+        if row is not None:
+            certain = drawn.certain and key in self._bounds.sure.evicted
+            return _proven(drawn, row)._replace(certain=certain)
+        if key.controller in BY_DRAINS:
+            return _within(drawn, self._bounds.at_any_time(key))
+        return _within(drawn, (self._by_others_since_ns(key), HORIZON_DEFAULT_MAX_NS))
+
+    def _by_others_since_ns(self, key: EvictionKey) -> int:
+        """Before which offset nobody else than kubectl deletes a pod: nothing has happened, or there is none under its name yet."""
+        since_ns = self._bounds.plan.disturbed_ns
+        if key.uid:
+            return since_ns
+        rows = self._bounds.unbounded | self._bounds.rows
+        firsts = [row.spans[0][0] for one, row in rows.items() if one.pod == key.pod and one.uid]
+        return max(since_ns, min(firsts, default=0)) if since_ns else 0
+
+    def gone_by_ns(self, pod: str, uid: str) -> int | None:
+        """By when the object of a pod is surely gone, because kubectl has deleted it; None: not known."""
+        ends = [
+            row.gone.latest_ns
+            for controller in BY_DRAINS
+            if (row := self._bounds.rows.get(EvictionKey(pod, uid, controller, 0))) is not None
+            and row.certain
+            and row.gone is not None
+            and row.gone.latest_ns is not None
+        ]
+        return min(ends, default=None)
+
+    def may_be_collected(self, node: str) -> bool:
+        """Whether garbage collection may delete whoever terminates on the node."""
+        return self._bounds.plan.others.may_collect(node)
 
     @cached_property
     def outcomes(self) -> dict[NodeDrain, DrainOutcome]:
@@ -130,13 +164,9 @@ class DrainAnswers:
         turn, end = bounds.turns.get(drain), bounds.sure.ends.get(drain)
         if turn is not None:
             told = _as_proven(drawn, turn, end)
-        elif drain in bounds.never_begun:
-            told = drawn._replace(start=None, end=None, reasons=FOR_EVER, waits={}, proven=True)
-        elif end is not None:
-            waits = _possible(drawn.waits)
-            told = drawn._replace(reasons=frozenset((end,)), waits=waits, proven=True)
         else:
-            told = drawn._replace(waits=_possible(drawn.waits), end=self._perhaps(drain, drawn))
+            assert drain in bounds.never_begun, "kubectl comes to every node, or never"
+            told = drawn._replace(start=None, end=None, reasons=FOR_EVER, waits={}, proven=True)
         code = bounds.sure.exit_codes.get(drain.process)
         codes = bounds.exit_codes.get(drain.process, _ANY_EXIT)
         if code is not None:
@@ -149,38 +179,6 @@ class DrainAnswers:
             return None
         turn, codes = self._expected.turns[drain], self._expected.exit_codes
         return Expected(turn.end, turn.reasons, codes.get(drain.process, _ANY_EXIT))
-
-    def _perhaps(self, drain: NodeDrain, drawn: DrainOutcome) -> Within | None:
-        """The end as runs show it, later where some replacement may be there and sooner where it may not, and without a latest where kubectl may ask for ever."""
-        start, perhaps_never = drawn.start, drain in self._bounds.sure.perhaps_never
-        if drawn.end is None:
-            # That no run comes to an end proves nothing.
-            return Within(start.earliest_ns, None) if perhaps_never and start is not None else None
-        earliest_ns, latest_ns = drawn.end
-        landings = self._bounds.landings
-        landing_ns = landings.until_ns.get(drain, 0)
-        if drain in landings.at_once and start is not None:
-            earliest_ns = min(earliest_ns, start.earliest_ns)
-        if perhaps_never or landing_ns is None:
-            latest_ns = None
-        elif latest_ns is not None and landing_ns and start is not None:
-            latest_ns = max(latest_ns, (start.latest_ns or latest_ns) + landing_ns)
-        return Within(earliest_ns, latest_ns)
-
-    @property
-    def sampled_nodes(self) -> frozenset[str]:
-        """Drained nodes of which drawn runs alone tell when kubectl comes or is through, whether or not it evicts anybody.
-
-        And those of pods that it may evict although no run shows it.
-        """
-        known = self._bounds.turns.keys() | self._bounds.never_begun
-        shown = self._gathered.evictions.keys() | self._bounds.rows.keys()
-        return frozenset(
-            (
-                *(drain.node for drain in self._gathered.outcomes.keys() - known),
-                *(row.node for key, row in self._bounds.unbounded.items() if key not in shown),
-            )
-        )
 
     def classes(self, controller: str) -> Iterator[tuple[Sequence[Pod], list[Within | None]]]:
         """For each class of exchangeable pods the window of its n-th eviction, where that is proven."""
@@ -209,6 +207,11 @@ def _proven(drawn: PossibleEviction, row: RowBounds) -> PossibleEviction:
         missed=frozenset() if row.exact else _DRAWN,
         proven=not row.exact,
     )
+
+
+def _within(drawn: PossibleEviction, span: Span) -> PossibleEviction:
+    """A deletion of which nothing is certain but that it lies in the span, if it ever is."""
+    return drawn._replace(spans=(span,), certain=False, missed=_DRAWN, proven=True)
 
 
 def _never_drawn(row: RowBounds) -> PossibleEviction:

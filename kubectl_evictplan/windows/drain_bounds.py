@@ -31,18 +31,18 @@ from kubectl_evictplan.windows.drain_before import (
     with_any_room,
 )
 from kubectl_evictplan.windows.drain_certainty import SureDrains
+from kubectl_evictplan.windows.drain_contest_waits import ContestWaits
 from kubectl_evictplan.windows.drain_contests import Contests, Priced
 from kubectl_evictplan.windows.drain_covered import CoveredPods
 from kubectl_evictplan.windows.drain_delays import (
-    ARRIVAL,
-    FIRST_REFUSED_NS,
     Range,
     plus,
     takes,
     until_first_node,
 )
+from kubectl_evictplan.windows.drain_disturbed import Disturbances, told_together, until_another
 from kubectl_evictplan.windows.drain_firsts import FirstRequests
-from kubectl_evictplan.windows.drain_instants import GAP_NS, NodeDrain, Within
+from kubectl_evictplan.windows.drain_instants import NodeDrain, Within
 from kubectl_evictplan.windows.drain_landings import landings
 from kubectl_evictplan.windows.drain_openings import Openings
 from kubectl_evictplan.windows.drain_plan import DrainPlan, PlannedTurn
@@ -50,18 +50,18 @@ from kubectl_evictplan.windows.drain_progress import Progress
 from kubectl_evictplan.windows.drain_recovery import Recoveries
 from kubectl_evictplan.windows.drain_rivals import Rival, Rivals, RowBounds
 from kubectl_evictplan.windows.drain_tasks import Contest
+from kubectl_evictplan.windows.drain_told import codes_after, possible, row_from, wait_from
 from kubectl_evictplan.windows.drain_turn_bounds import (
     FOR_EVER,
     NOT_PROVEN,
     Passing,
-    PodFate,
     TurnFates,
     fates_of_turn,
 )
-from kubectl_evictplan.windows.drain_waits import EVICTED, FAILED, NEVER, TIMED_OUT, Wait, WaitKey
+from kubectl_evictplan.windows.drain_waits import Wait, WaitKey
 from kubectl_evictplan.windows.drain_world import DrainWorld
 from kubectl_evictplan.windows.outcome import EvictionKey
-from kubectl_evictplan.windows.spans import disjoint_outcomes
+from kubectl_evictplan.windows.spans import Span
 
 
 class TurnBounds(NamedTuple):
@@ -173,41 +173,42 @@ class DrainBounds:
         progress = Progress(covered, recoveries, plan, before)
         self.covered = covered
         self._accounts = Accounts(covered, recoveries, rules)
+        self._disturbances = _disturbances(world, plan, ready, rooms, rules)
         self._begins = dict(self._earliest_begins(plan, Contests(covered, progress)))
         firsts = FirstRequests(covered, progress, self._begins, rules)
         openings = Openings(covered, progress, self._begins)
         self._contests = Contests(covered, progress, firsts, openings)
         self._requests = self._contests.requests
         deleted = world.deleted.among(plan.ever_there)
-        self.landings = landings(plan, self._contests, deleted)
+        self.landings = landings(plan, deleted)
         self._rivals = Rivals()
         self.sure = SureDrains(plan, covered, progress)
+        self._waits = ContestWaits(self._requests, self.sure, self._never_wait)
+        self._disturbed_waits = ContestWaits(
+            self._disturbances.requests, self.sure, self._never_wait
+        )
+        # Nodes with which kubectl may still be busy when something else happens.
+        self.disturbed: set[NodeDrain] = set()
         for process, turns in enumerate(plan.processes):
             self._follow(process, plan.drains[process], turns)
         for key, row in self._rivals.rows():
             self.rows.setdefault(key, row)
-        # Deletions that may come at any time from an instant on; of those in ``open_ended`` that is all that can be said.
+        # Deletions that may come at any time from an instant on.
         self.unbounded = dict(self._rivals.unbounded())
-        self.open_ended = {
-            key for key in self.unbounded if self._rivals.may_wait_for_ever(key.pod, key.uid)
-        }
-        self.not_before_ns = self._rivals.not_before_ns
-        self.asks_webhooks = any(
-            covered.is_refusable(pod, turn) for turn in plan.turns for pod in turn.everybody
-        )
         # Where one process deletes a pod that another one has deleted, or what was made in its stead.
         self.again = self._rivals.again()
         # Nothing that is told of drains has to be drawn.
         self.complete = world.quiet and all(map(self._is_proven, plan.turns))
 
-    @staticmethod
-    def _earliest_begins(plan: DrainPlan, contests: Contests) -> Iterator[tuple[NodeDrain, int]]:
+    def _earliest_begins(
+        self, plan: DrainPlan, contests: Contests
+    ) -> Iterator[tuple[NodeDrain, int]]:
         """Before which offset kubectl does not come to each node."""
         for process, turns in enumerate(plan.processes):
             low_ns = _first_start(plan.drains[process])[0]
             for turn in turns:
                 yield turn.drain, low_ns
-                low_ns += contests.of_turn(turn, low_ns).earliest_ns + _pause(turn)[0]
+                low_ns += self._until_another(turn, low_ns, contests.of_turn(turn, low_ns))
 
     def _follow(self, process: int, event: Drain, turns: Sequence[PlannedTurn]) -> None:
         """One process, node after node, as long as it is certain when it comes to the next."""
@@ -224,7 +225,7 @@ class DrainBounds:
                 return
             self._note_turn(turn, start, fates, passing)
             exact = exact and fates.exact
-            codes = _codes(codes, passing.reasons)
+            codes = codes_after(codes, passing.reasons)
             if passing.reasons == FOR_EVER:
                 if not fates.whole:
                     contest = self._contests.of_turn(turn, start[0], start[1])
@@ -246,23 +247,52 @@ class DrainBounds:
             by_ns = self._contests.begun_by_ns(before, late_ns)
             contest = self._contests.of_turn(turn, low_ns, by_ns)
             priced = self._contests.priced(before, contest, late_ns)
-            if not turn.surely_found or not self._is_calm(priced.end_ns):
-                for rest in turns[place:]:
-                    pods = self.plan.perhaps_evicted(rest)
-                    self._rivals.lose(pods, rest.controller, low_ns)
-                return
-            self._note_contest(turn, low_ns, contest, priced)
-            codes = _codes(codes, contest.reasons)
+            pause = _pause(turn)
+            if turn.surely_found and self._is_calm(priced.end_ns):
+                self._note_contest(turn, low_ns, contest, priced)
+                before.append(contest)
+                if late_ns is not None:
+                    until_ns = contest.until_ns
+                    late_ns = None if until_ns is None else late_ns + until_ns + pause[1]
+            else:
+                contest, priced = self._note_disturbed(turn, low_ns, contest, priced)
+                before = []
+                late_ns = None if priced.end_ns is None else priced.end_ns + pause[1]
+            codes = codes_after(codes, contest.reasons)
             if contest.reasons == FOR_EVER:
                 self.never_begun.update(one.drain for one in turns[place + 1 :])
                 break
-            before.append(contest)
-            pause = _pause(turn)
             low_ns += contest.earliest_ns + pause[0]
-            if late_ns is not None:
-                until_ns = contest.until_ns
-                late_ns = None if until_ns is None else late_ns + until_ns + pause[1]
         self.exit_codes[turns[0].drain.process] = codes
+
+    def _note_disturbed(
+        self, turn: PlannedTurn, low_ns: int, contest: Contest, priced: Priced
+    ) -> tuple[Contest, Priced]:
+        """A node with which kubectl may still be busy when something else happens, or of which it is not certain whom it finds.
+
+        ``contest`` and ``priced``: as if nothing else did.
+        """
+        after = self._disturbances.of_turn(turn, low_ns, priced.start_ns)
+        as_calm = None
+        if turn.surely_found:
+            as_calm = contest, priced
+            self._note_held(contest)
+        found, latest = told_together(low_ns, self._calm_ns, as_calm, after)
+        self._note_rivals(turn, low_ns, found, latest, alone=after.alone)
+        if not after.alone:
+            self._rivals.forget_names()
+        waits = self._disturbed_waits.of(turn, low_ns, found, latest)
+        self._note_bounds(turn, low_ns, found, latest, possible(waits))
+        self.disturbed.add(turn.drain)
+        return found, latest
+
+    def _until_another(self, turn: PlannedTurn, low_ns: int, contest: Contest) -> int:
+        """From the earliest begin with a node to that with the next one, at least."""
+        if self._calm_ns < HORIZON_DEFAULT_MAX_NS or not turn.surely_found:
+            before = contest if turn.surely_found else None
+            after = self._disturbances.of_turn(turn, low_ns, None)
+            return until_another(low_ns, self._calm_ns, before, after.contest) + _pause(turn)[0]
+        return contest.earliest_ns + _pause(turn)[0]
 
     def _is_calm(self, end_ns: int | None) -> bool:
         """Whether kubectl is through with the node before anything else happens."""
@@ -270,8 +300,15 @@ class DrainBounds:
         return for_ever or (end_ns is not None and end_ns < self._calm_ns)
 
     def _note_rivals(
-        self, turn: PlannedTurn, low_ns: int, contest: Contest, priced: Priced
+        self,
+        turn: PlannedTurn,
+        low_ns: int,
+        contest: Contest,
+        priced: Priced,
+        *,
+        alone: bool = True,
     ) -> None:
+        """``alone``: nobody but kubectl does anything to the pods."""
         for task, latest_ns in zip(contest.tasks, priced.latest_ns, strict=True):
             earliest_ns = low_ns + task.earliest_ns
             if latest_ns is not None and latest_ns < earliest_ns:
@@ -280,7 +317,9 @@ class DrainBounds:
             if self._requests.is_refused(task.pod, turn):
                 continue
             gone = turn.delays(task.pod).gone
-            begun_ns = priced.start_ns if self._asks_on(task.pod, turn) else None
+            if gone is not None and not (alone or self.plan.others.let_end(turn.drain.node)):
+                gone = gone[0], HORIZON_DEFAULT_MAX_NS
+            begun_ns = priced.start_ns if alone and self._asks_on(task.pod, turn) else None
             rival = Rival(
                 turn.controller,
                 earliest_ns,
@@ -313,73 +352,46 @@ class DrainBounds:
         self, turn: PlannedTurn, low_ns: int, contest: Contest, priced: Priced
     ) -> None:
         self._note_rivals(turn, low_ns, contest, priced)
+        self._note_held(contest)
+        waits = dict(self._waits.of(turn, low_ns, contest, priced))
+        self._note_bounds(turn, low_ns, contest, priced, waits)
+
+    def _note_held(self, contest: Contest) -> None:
         for pod in contest.held:
             self.held_until_ns[pod.key, pod.uid] = self._calm_ns
+
+    def _note_bounds(
+        self,
+        turn: PlannedTurn,
+        low_ns: int,
+        contest: Contest,
+        priced: Priced,
+        waits: Mapping[WaitKey, Wait],
+    ) -> None:
         end = None
         if contest.reasons != FOR_EVER:
             end = Within(low_ns + contest.earliest_ns, priced.end_ns)
-        waits = dict(self._waits(turn, low_ns, contest, priced))
         start = Within(low_ns, priced.start_ns)
         reasons = contest.reasons
-        if not self._comes_to(turn, priced):
+        if not self._waits.comes_to(turn, priced):
             reasons |= FOR_EVER
         self.turns[turn.drain] = TurnBounds(start, end, reasons, waits, whole=False)
 
-    def _comes_to(self, turn: PlannedTurn, priced: Priced) -> bool:
-        """Whether kubectl surely begins with the node some day: it is through with all before it."""
-        return priced.start_ns is not None or turn.drain in self.sure.ends
-
-    def _waits(
-        self, turn: PlannedTurn, low_ns: int, contest: Contest, priced: Priced
-    ) -> Iterator[tuple[WaitKey, Wait]]:
-        """Who may be refused; those of several budgets are, once and for all."""
-        since_ns = low_ns + ARRIVAL[0]
-        process, timeout = turn.drain.process, turn.options.timeout_ns > 0
-        by_ns = None if priced.start_ns is None else priced.start_ns + FIRST_REFUSED_NS
-        if contest.one_by_one:
-            by_ns = priced.end_ns
-        for task, latest_ns in zip(contest.tasks, priced.latest_ns, strict=True):
-            budgets = self._requests.refusing(task.pod, turn)
-            waits = not task.replacement and task.pod not in contest.failing
-            refused = self._requests.is_refused(task.pod, turn)
-            refused = refused and task.pod.deletion_timestamp_ns is None
-            waits = waits and not task.granted and (bool(budgets) or refused)
-            if waits and (task.pod.key, task.pod.uid) not in self._never_wait:
-                # Nobody gives up whom he surely evicts.
-                gives_up = timeout and not (task.goes and turn.known)
-                ends = {EVICTED, TIMED_OUT} if gives_up else {EVICTED}
-                if self._requests.may_fail(task.pod, turn):
-                    ends.add(FAILED)
-                until = Within(since_ns, priced.end_ns if gives_up else latest_ns)
-                if until.latest_ns is None:
-                    ends.add(NEVER)
-                key = WaitKey(process, task.pod.key, task.pod.uid, budgets)
-                yield key, Wait(since_ns, until, frozenset(ends), certain=False)
-        for pod in contest.held:
-            budgets = self._requests.refusing(pod, turn)
-            tries = Within(low_ns + contest.earliest_ns, priced.end_ns)
-            sure = self._comes_to(turn, priced) and not contest.one_by_one
-            yield (
-                WaitKey(process, pod.key, pod.uid, budgets),
-                Wait(
-                    since_ns,
-                    tries if timeout else None,
-                    frozenset((TIMED_OUT if timeout else NEVER,)),
-                    certain=sure,
-                    by_ns=by_ns,
-                ),
-            )
-        for pod in contest.failing:
-            budgets = self._requests.refusing(pod, turn)
-            sure = turn.known and not (timeout and contest.one_by_one)
-            sure = sure and not self._requests.may_pass(pod, turn)
-            sure = sure and self._comes_to(turn, priced)
-            if contest.one_by_one and turn.drain not in self.sure.ends:
-                # Those before it may never leave their places.
-                sure = sure and contest.until_ns is not None
-            until = Within(since_ns, priced.end_ns)
-            wait = Wait(since_ns, until, frozenset((FAILED,)), certain=sure, by_ns=by_ns)
-            yield WaitKey(process, pod.key, pod.uid, budgets), wait
+    def at_any_time(self, key: EvictionKey) -> Span:
+        """While some process drains the node of a pod, as its n-th deletion; of whoever is made anew under the name: any node."""
+        node = self.plan.node_of.get(key.pod) if key.uid else None
+        known = [
+            self.turns[turn.drain]
+            for turn in self.plan.turns
+            if turn.controller == key.controller
+            and turn.drain in self.turns
+            and (not node or turn.drain.node == node)
+        ]
+        starts = sorted(one.start.earliest_ns for one in known)
+        ends = [None if one.end is None else one.end.latest_ns for one in known]
+        until_ns = max((HORIZON_DEFAULT_MAX_NS if ns is None else ns for ns in ends), default=0)
+        nth = min(key.ordinal if key.uid else 0, len(starts) - 1)
+        return (starts[nth], until_ns) if starts else (0, HORIZON_DEFAULT_MAX_NS)
 
     def _is_proven(self, turn: PlannedTurn) -> bool:
         found = self.turns.get(turn.drain)
@@ -413,7 +425,7 @@ class DrainBounds:
         """Whatever is over before anything else happens."""
         for fate in fates.pods:
             if fate.spans and start[1] + fate.spans[-1][1] < calm_ns:
-                row = _row(fate, start, calm_ns, exact=exact and fate.exact)
+                row = row_from(fate, start, self._ended_ns(turn), exact=exact and fate.exact)
                 self.rows[EvictionKey(fate.pod.key, fate.pod.uid, turn.controller, 0)] = row
                 if fate.certain and fate.wait is None:
                     self._never_wait.add((fate.pod.key, fate.pod.uid))
@@ -423,11 +435,15 @@ class DrainBounds:
             ranges = tuple(plus(start, one) for one in nths)
             self.together.update((pod.key, (len(pods), ranges)) for pod in pods)
 
+    def _ended_ns(self, turn: PlannedTurn) -> int:
+        """Until then pods of the node end as the kubelet ends them."""
+        return HORIZON_DEFAULT_MAX_NS if self.plan.others.let_end(turn.drain.node) else turn.calm_ns
+
     def _note_turn(
         self, turn: PlannedTurn, start: Range, fates: TurnFates, passing: Passing
     ) -> None:
         waits = {
-            WaitKey(turn.drain.process, fate.pod.key, fate.pod.uid, fate.budgets): _wait_from(
+            WaitKey(turn.drain.process, fate.pod.key, fate.pod.uid, fate.budgets): wait_from(
                 start, fate.wait
             )
             for fate in fates.pods
@@ -441,6 +457,16 @@ class DrainBounds:
         self.turns[turn.drain] = TurnBounds(
             Within(*start), end, passing.reasons, waits, fates.whole
         )
+
+
+def _disturbances(
+    world: DrainWorld, plan: DrainPlan, ready: ReadyTimes, rooms: Rooms, rules: EvictionRules
+) -> Disturbances:
+    covered = CoveredPods(world._replace(steady=False, quiet=False), plan, ready, rules)
+    unchanged = (n for n in plan.taking_nodes() if n.name not in world.deleted.changed)
+    elsewhere = Elsewhere(unchanged, world.snapshot.pods)
+    progress = Progress(covered, Recoveries(covered, elsewhere, rooms), plan)
+    return Disturbances(plan, Contests(covered, progress))
 
 
 def _pause(turn: PlannedTurn) -> Range:
@@ -458,31 +484,3 @@ def _ends_before(calm_ns: int, start: Range, passing: Passing) -> bool:
     if None in passing.reasons:
         return calm_ns >= HORIZON_DEFAULT_MAX_NS
     return start[1] + passing.until[1] < calm_ns
-
-
-def _row(fate: PodFate, start: Range, calm_ns: int, *, exact: bool) -> RowBounds:
-    spans = disjoint_outcomes([plus(start, span) for span in fate.spans], GAP_NS)
-    gone = None
-    if fate.gone is not None:
-        latest_ns = spans[-1][1] + fate.gone[1]
-        gone = Within(spans[0][0] + fate.gone[0], latest_ns) if latest_ns < calm_ns else None
-    return RowBounds(fate.pod.node_name, spans, fate.certain, gone, exact)
-
-
-def _wait_from(start: Range, wait: Wait) -> Wait:
-    until = wait.until
-    if until is not None:
-        latest_ns = None if until.latest_ns is None else start[1] + until.latest_ns
-        until = Within(start[0] + until.earliest_ns, latest_ns)
-    by_ns = None if wait.by_ns is None else start[1] + wait.by_ns
-    return wait._replace(from_ns=start[0] + wait.from_ns, until=until, by_ns=by_ns)
-
-
-def _codes(
-    codes: frozenset[int | None], reasons: frozenset[DrainEnd | None]
-) -> frozenset[int | None]:
-    """The exit codes after one more node."""
-    found = {code for code in codes if DrainEnd.DRAINED in reasons or code is None}
-    if reasons - {DrainEnd.DRAINED, None}:
-        found.add(1)
-    return frozenset(found | {None} if None in reasons else found)

@@ -34,7 +34,7 @@ class _Fates(NamedTuple):
 class SureDrains:
     """``evicted`` surely are; ``ends`` are nodes with which kubectl is through some day, and how.
 
-    With ``perhaps_never`` nothing says that it ever is (of nodes of which it is proven otherwise this is not to be asked). ``exit_codes`` are those of processes that surely exit in one way.
+    ``exit_codes`` are those of processes that surely exit in one way.
     """
 
     def __init__(
@@ -45,22 +45,14 @@ class SureDrains:
     ) -> None:
         self.evicted: set[EvictionKey] = set()
         self.ends: dict[NodeDrain, DrainEnd] = {}
-        self.perhaps_never: set[NodeDrain] = set()
         self.exit_codes: dict[int, int] = {}
         self._covered = covered
         self._progress = progress
         self._found: dict[NodeDrain, _Fates] = {}
         # Nothing else happens to any node or pod, ever.
-        calm = plan.calm_ns >= HORIZON_DEFAULT_MAX_NS
-        for process, turns in enumerate(plan.processes):
-            if calm:
+        if plan.calm_ns >= HORIZON_DEFAULT_MAX_NS:
+            for process, turns in enumerate(plan.processes):
                 self._follow(process, turns)
-            else:
-                is_doubtful = (
-                    self._never_surely_ends if plan.only_delayed else self._may_ask_for_ever
-                )
-                first = next((n for n, turn in enumerate(turns) if is_doubtful(turn)), len(turns))
-                self.perhaps_never.update(turn.drain for turn in turns[first:])
 
     def _follow(self, process: int, turns: Sequence[PlannedTurn]) -> None:
         told = True
@@ -72,7 +64,6 @@ class SureDrains:
             if end is not None:
                 self.ends[turn.drain] = end
             elif self._never_surely_ends(turn):
-                self.perhaps_never.update(one.drain for one in turns[turn.drain.place :])
                 return
             else:
                 told = False
@@ -83,14 +74,6 @@ class SureDrains:
     def _never_surely_ends(self, turn: PlannedTurn) -> bool:
         """Whether nothing says that it is over some day, one way or the other."""
         return not (turn.options.timeout_ns or turn.refused) and self._end(turn) is None
-
-    def _may_ask_for_ever(self, turn: PlannedTurn) -> bool:
-        """Where somebody else takes pods away, a budget that is asked may never open again: they are missing, or land where kubectl comes."""
-        if turn.options.timeout_ns or turn.options.disable_eviction:
-            return False
-        pods = (*turn.pods, *turn.guests, *(one.pod for one in turn.leaving))
-        asked = any(self._covered.asked_about(pod) for pod in pods)
-        return asked or any(one.budgets for one in turn.strangers)
 
     def _end(self, turn: PlannedTurn) -> DrainEnd | None:
         """How kubectl gets through with a node to which it comes; None: perhaps not, or in several ways."""

@@ -121,10 +121,9 @@ class Contests:
         """When kubectl begins with the node at the latest; arguments as those of ``priced``."""
         return None if late_ns is None else late_ns + self._dearest_ns(before)
 
-    def through_by_ns(self, turn: PlannedTurn) -> int | None:
-        """How long kubectl is there at most, from when it comes to the node; None: not known."""
-        contest = self.of_turn(turn, 0)
-        return None if contest.until_ns is None else contest.until_ns + self._dearest_ns([contest])
+    def limited(self, contest: Contest, turn: PlannedTurn) -> Contest:
+        """A node of which it is not known by when kubectl is through with it, as ``--timeout`` ends it."""
+        return self._timeouts.limited(contest, turn, 0, 0)
 
     def of_turn(self, turn: PlannedTurn, begun_ns: int, by_ns: int | None = None) -> Contest:
         """``begun_ns``: when kubectl begins with the node at the earliest; ``by_ns``: at the latest, None: not known."""

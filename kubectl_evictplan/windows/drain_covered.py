@@ -8,11 +8,13 @@ from functools import cache, cached_property
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.drained_pods import CLIENT_RETRIES
+from kubectl_evictplan.cluster.placement import lets_in
 from kubectl_evictplan.cluster.readiness import ReadyTimes
 from kubectl_evictplan.controllers.disruption import OwnerScales
 from kubectl_evictplan.controllers.replication import STATEFUL_SET, owner_key
 from kubectl_evictplan.kube.budgets import BudgetIndex, webhooks_asked
 from kubectl_evictplan.kube.disruption import (
+    DELETION_TIMEOUT_NS,
     EvictionRules,
     Scale,
     can_ignore_budgets,
@@ -46,7 +48,12 @@ class CoveredPods:
     ) -> None:
         self._rules = rules
         self._start_ns = plan.start_ns
+        self._others = plan.others
         self.world = world
+        # Whether nobody but kubectl ever takes pods from a budget, or keeps them from being Ready: where something else happens its
+        # controllers may be away until ``back_ns``.
+        self.is_steady = cache(self._is_steady)
+        self.back_ns = 0 if world.steady else plan.others.controllers_back_ns or 0
         self.ready = ready
         self._refilled, self.overfull = plan.refilled, {*plan.overfull, *plan.unknown}
         self.unsure = {*plan.short, *self.overfull}
@@ -216,6 +223,16 @@ class CoveredPods:
         now_ns = self.world.snapshot.taken_at_ns
         return synced_status(self.world.budgets[place], covered, self._scales.scale, now_ns)
 
+    def synced_later(self, place: int, covered: Sequence[Pod]) -> PodDisruptionBudget:
+        """``synced`` when evictions from before the start are forgotten (``DeletionTimeout``)."""
+        budget = replace(self.world.budgets[place], disrupted_pods=())
+        return synced_status(budget, covered, self._scales.scale, self.world.snapshot.taken_at_ns)
+
+    def forgotten_ns(self, place: int) -> list[int]:
+        """The offsets before which pods that were evicted before the start, and are still there, do not count again."""
+        disrupted = self.world.budgets[place].disrupted_pods
+        return [at_ns + DELETION_TIMEOUT_NS - self._start_ns for _, at_ns in disrupted]
+
     def started(self, place: int) -> list[Pod]:
         """Its pods, when those that are starting are Ready."""
         return [as_ready(pod) if self.is_starting(pod) else pod for pod in self.of_budget(place)]
@@ -230,9 +247,7 @@ class CoveredPods:
         Who counts as disrupted from before the start, and is still there, does not for long.
         """
         at_best = [pod if pod.finished else as_ready(pod) for pod in self.of_budget(place)]
-        budget = replace(self.world.budgets[place], disrupted_pods=())
-        now_ns = self.world.snapshot.taken_at_ns
-        return synced_status(budget, at_best, self._scales.scale, now_ns).disruptions_allowed
+        return self.synced_later(place, at_best).disruptions_allowed
 
     def is_behind(self, place: int) -> bool:
         """Whether the status is seen to be older than its spec, or than the pods listed beside it."""
@@ -247,16 +262,33 @@ class CoveredPods:
         budget = self.world.budgets[place]
         if not is_stale(budget) or not self._rules.tells_when_to_retry:
             return 0
-        written = self.world.steady and not is_stale(self.synced(place, self.of_budget(place)))
+        written = self.is_steady(place) and not is_stale(self.synced(place, self.of_budget(place)))
         return CLIENT_RETRY[1] * (1 if written else CLIENT_RETRIES)
 
     def _stays_met(self, place: int) -> bool:
         """Whether nobody takes healthy pods from the budget but kubectl, as far as the input tells."""
         covered = self.of_budget(place)
         as_told = self.synced(place, covered) == self.world.budgets[place]
-        as_told = as_told and place not in self._open
+        as_told = as_told and self.is_steady(place) and place not in self._open
         as_told = as_told and not any(owner_key(pod) in self.overfull for pod in covered)
         return as_told and all(map(self.has_node, covered))
+
+    def _is_steady(self, place: int) -> bool:
+        if self.world.steady:
+            return True
+        changed = [n for n in self.world.snapshot.nodes if n.name in self.world.deleted.changed]
+        own = [*self.of_budget(place), *(pod for _, pod in self.drained_of(place))]
+        owners = {owner for pod in own if (owner := owner_key(pod)) is not None}
+        own += [pod for owner in owners for pod in self.of_owner(owner)]
+        return (
+            self._others.controllers_back_ns is not None
+            and not self._others.makes_any
+            and all(map(self._others.leave_alone, own))
+            # What is made anew lands where nothing else happens.
+            and not any(lets_in(node, pod) for node in changed for pod in own)
+            and not self._others.opens_nodes
+            and not self._others.displaces
+        )
 
     def bypassing(self, place: int) -> Sequence[PlannedTurn]:
         """Turns in which pods of the budget are deleted without asking it."""

@@ -26,6 +26,7 @@ from kubectl_evictplan.simulation.drain_parts import known_daemon_sets
 from kubectl_evictplan.windows.deleted_by_others import is_steady
 from kubectl_evictplan.windows.drain_delays import TIMEOUT_MIN_NS, PodDelays, pod_delays
 from kubectl_evictplan.windows.drain_instants import NodeDrain
+from kubectl_evictplan.windows.drain_others import OtherEvents
 from kubectl_evictplan.windows.drain_world import (
     DrainWorld,
     Stranger,
@@ -137,6 +138,8 @@ class DrainPlan:
         # Those that the scenario creates may be bound there too, and are replaced as all others are.
         created = tuple(event.pod for event in scenario.events if event.pod is not None)
         self.ever_there = (*world.snapshot.pods, *created)
+        self.others = OtherEvents(world, scenario)
+        self.node_of = {pod.key: pod.node_name for pod in self.ever_there}
         self._unbound = {pod.key for pod in world.snapshot.pods if not pod.node_name}
         self._times = Counter(name for event in self.drains for name in event.nodes)
         self._daemon_sets = known_daemon_sets(world.snapshot)
@@ -149,11 +152,9 @@ class DrainPlan:
         # Until then nothing happens in the cluster but drains and what follows from them.
         events = (one for one in scenario.events if not one.unschedulable)
         self.calm_ns = _first_ns(events) if world.steady else 0
-        # Besides kubectl nobody takes pods away, or keeps them from being Ready: at most kube-controller-manager is away meanwhile.
-        self.only_delayed = world.steady and not orphans(world.snapshot, world.snapshot.pods)
-        self.only_delayed &= all(
-            event.unschedulable or event.manager_up is not None for event in scenario.events
-        )
+        homeless = orphans(world.snapshot, world.snapshot.pods)
+        # Until then nobody but kubectl deletes a pod.
+        self.disturbed_ns = 0 if homeless else self.calm_ns
         self._met: dict[int, tuple[Stranger, ...]] = {}
         # By (pod, uid): before which offset nobody deletes it.
         self._earliest_ns: Mapping[tuple[str, str], int] = {}
@@ -186,8 +187,7 @@ class DrainPlan:
         guests: tuple[Pod, ...] = ()
         strangers: tuple[Stranger, ...] = ()
         if listed:
-            coming = [_made_anew(pod, name) for pod in self._guests(process, name)]
-            may_refuse, guests = self._found(coming, options)
+            may_refuse, guests = self._coming(process, self._nodes[name], options)
             strangers = tuple(self._strangers(process, name))
             perhaps_refuse, _ = self._found((one.pod for one in strangers), options)
             listed = refused or not (may_refuse or perhaps_refuse)
@@ -229,6 +229,13 @@ class DrainPlan:
         refused = any(one.decision is Decision.REFUSE for one in filtered)
         return refused, tuple(one.pod for one in filtered if one.decision is Decision.EVICT)
 
+    def _coming(
+        self, process: int, node: Node, options: DrainOptions
+    ) -> tuple[bool, tuple[Pod, ...]]:
+        """``_found`` of those that may be made anew on the node."""
+        coming = [_made_anew(pod, node.name) for pod in self._guests(process, node)]
+        return self._found(coming, options)
+
     def _leaving(self, pod: Pod, options: DrainOptions) -> Leaving:
         end_ns, skipped_ns = self._end_ns(pod), options.skipped_after_ns
         over_ns = end_ns
@@ -261,16 +268,17 @@ class DrainPlan:
             )
         )
 
-    def _guests(self, process: int, name: str) -> Iterator[Pod]:
+    def _guests(self, process: int, node: Node) -> Iterator[Pod]:
         """Pods that may be made anew on the node before kubectl looks at its pods."""
-        node = self._nodes[name]
+        name = node.name
         cordoned = replace(node, unschedulable=True)
         cordoned_ns = self._cordoned_ns(name)
         early = self._may_be_first(name, cordoned_ns) if not node.unschedulable else ()
         event = self.drains[process]
         calm = event.latest_ns + cordoning_ns(event) < self.calm_ns
         # To a later node kubectl may come when something else has happened: a cordon keeps most away by then.
-        long_calm = calm and (not event.nodes.index(name) or self.calm_ns >= HORIZON_DEFAULT_MAX_NS)
+        for_ever = self.calm_ns >= HORIZON_DEFAULT_MAX_NS
+        long_calm = calm and (not event.nodes.index(name) or for_ever)
         labels: dict[tuple[str, str, str], list[Mapping[str, str]]] = {}
         with_empty_dir: set[tuple[str, str, str]] = set()
         for pod in self.ever_there:
@@ -278,12 +286,13 @@ class DrainPlan:
             if owner is None or owner[0] not in REPLACED:
                 continue
             missing = owner in self.refilled or pod.key in self._unbound
-            stays = long_calm or (calm and not lets_in(cordoned, pod))
+            untouched = not for_ever and self.others.leave_alone(pod)
+            stays = untouched or long_calm or (calm and not lets_in(cordoned, pod))
             stays = pod.node_name == name or (stays and not self._times[pod.node_name])
             if stays and not missing:
                 continue
             sooner = self._earliest_ns.get((pod.key, pod.uid), 0) <= cordoned_ns + _LATE_VIEW_NS
-            at_once = missing or not calm or (pod.node_name in early and sooner)
+            at_once = missing or not (calm or untouched) or (pod.node_name in early and sooner)
             uncordoned = at_once and not node.unschedulable
             if lets_in(cordoned, pod) or (uncordoned and lets_in(node, pod)):
                 known = labels.setdefault(owner, [])
@@ -307,7 +316,27 @@ class DrainPlan:
         if process not in self._met:
             options = self.drains[process].options
             self._met[process] = tuple(self._not_left_alone(self._world.strangers, options))
-        return self._let_in(name, self._met[process])
+        return self._let_in(self._nodes.get(name), self._met[process])
+
+    def as_it_may_change(self, turn: PlannedTurn) -> PlannedTurn:
+        """A node whose pods others may delete too: kubectl may find, and evict, whoever is there or may come, or refuse it."""
+        process, _, name = turn.drain
+        guests: tuple[Pod, ...] = ()
+        strangers: Iterable[Stranger] = ()
+        if (node := self._nodes.get(name)) is not None:
+            open_to_all = replace(node, taints=(), unschedulable=False)
+            _, guests = self._coming(process, open_to_all, turn.options)
+            strangers = (*self._world.strangers, *self._world.unplayed)
+            strangers = self._let_in(open_to_all, self._not_left_alone(strangers, turn.options))
+        return turn._replace(
+            pods=self.perhaps_evicted(turn),
+            guests=guests,
+            strangers=tuple(strangers),
+            refused=False,
+            known=False,
+            sole_controller=False,
+            first_there=False,
+        )
 
     def perhaps_evicted(self, turn: PlannedTurn) -> tuple[Pod, ...]:
         """Whom kubectl evicts of those that surely are there, also if another process takes away why it refuses the node."""
@@ -319,18 +348,18 @@ class DrainPlan:
     def unplayed(self, turn: PlannedTurn) -> tuple[Stranger, ...]:
         """What owners that others stand for may make on the node, as ``PlannedTurn.strangers``."""
         found = self._not_left_alone(self._world.unplayed, turn.options)
-        return tuple(self._let_in(turn.drain.node, found))
+        return tuple(self._let_in(self._nodes.get(turn.drain.node), found))
 
     def may_refuse(self, turn: PlannedTurn, strangers: Iterable[Stranger]) -> bool:
         """Whether kubectl refuses the node if one of them, or whoever else may be there, is."""
         refused, _ = self._found((one.pod for one in strangers), turn.options)
         return refused or not (turn.listed or turn.refused)
 
-    def _let_in(self, name: str, strangers: Iterable[Stranger]) -> Iterator[Stranger]:
-        node = self._nodes.get(name)
+    @staticmethod
+    def _let_in(node: Node | None, strangers: Iterable[Stranger]) -> Iterator[Stranger]:
         for pod, budgets in strangers:
             if node is not None and lets_in(node, pod):
-                yield Stranger(_made_anew(pod, name), budgets)
+                yield Stranger(_made_anew(pod, node.name), budgets)
 
     def _not_left_alone(
         self, strangers: Iterable[Stranger], options: DrainOptions

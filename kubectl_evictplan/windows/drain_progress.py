@@ -106,7 +106,7 @@ class Progress:
         facts = self._covered
         budget, started = facts.world.budgets[place], facts.started(place)
         known = facts.ready.latest_ns is not None and budget.disruptions_allowed is not None
-        if not known or not facts.world.steady:
+        if not known or not facts.is_steady(place):
             return False
         synced = facts.synced(place, started)
         seen = synced == budget or facts.is_behind(place) or started != facts.of_budget(place)
@@ -144,7 +144,7 @@ class Progress:
         facts = self._covered
         budget, covered = facts.world.budgets[place], facts.of_budget(place)
         return (
-            facts.world.steady
+            facts.is_steady(place)
             and budget.disruptions_allowed == 0
             and facts.allowed_at_best(place) == 0
             and facts.keeps_its_wish(place)
@@ -155,6 +155,10 @@ class Progress:
     def _asking(self, place: int) -> Asking | None:
         """How long the budget keeps anybody waiting; None: perhaps for ever."""
         return self._bounded(place) if self.is_known else None
+
+    def knows(self, place: int) -> bool:
+        """Whether it is known whoever may take pods from the budget."""
+        return self.is_known and self._covered.is_steady(place)
 
     def first_open_ns(self, place: int, pod: Pod, drain: NodeDrain) -> int:
         """Before that offset the budget does not let the pod go while its process drains that node.
@@ -209,10 +213,10 @@ class Progress:
         missing = desired - healthy + int(ready)
         if (
             always
+            or not facts.is_steady(place)
             or missing <= 0
             or healthy > desired
             or synced != budget
-            or budget.disrupted_pods
             or budget.disruptions_allowed != 0
             or not facts.keeps_its_wish(place)
             or not facts.covers_whole_owners(place)
@@ -220,7 +224,8 @@ class Progress:
             or any(owner_key(one) in facts.overfull for one in covered)
         ):
             return 0
-        starting = sorted(facts.ready_earliest_ns(one) for one in covered if facts.is_starting(one))
+        starting = [facts.ready_earliest_ns(one) for one in covered if facts.is_starting(one)]
+        starting = sorted([*starting, *facts.forgotten_ns(place)])
         made_ns = first_ns + min((facts.ready.range_of(one)[0] for one in covered), default=0)
         later_ns = starting[missing - 1] if missing <= len(starting) else made_ns
         return max(min(later_ns, made_ns), 0)
@@ -230,13 +235,16 @@ class Progress:
             return Asking(0, refuses=False)
         if not self.opens_again(place):
             return None
+        recovered_ns = self._recovered_ns(place)
+        return None if recovered_ns is None else Asking(round_ns(recovered_ns), refuses=True)
+
+    def _recovered_ns(self, place: int) -> int | None:
+        """From the last eviction to when everybody's replacement is counted, at most; None: not known."""
         recoveries = [
             self._recoveries.latest_ns(one.pod, one.turn.options) for one in self.requests(place)
         ]
         known = [one for one in recoveries if one is not None]
-        if len(known) < len(recoveries):
-            return None
-        return Asking(round_ns(max(known, default=0)), refuses=True)
+        return max(known, default=0) if len(known) == len(recoveries) else None
 
     def _requests_about(self, place: int) -> list[Request]:
         """Whoever may be evicted and keep the budget closed by that."""
@@ -325,6 +333,8 @@ class Progress:
             _WRITES_COUNTING for pod in covered if not facts.is_settled(pod)
         )
         budget = facts.world.budgets[place]
+        # A new process writes what the one before it has not seen.
+        number += bool(facts.back_ns)
         return number + len(budget.disrupted_pods) + int(facts.synced(place, covered) != budget)
 
     def _until(self, place: int, drain: NodeDrain, first: NodeDrain) -> list[Request]:
@@ -350,6 +360,9 @@ class Progress:
         requests = self._until(place, drain, first)
         if not self.is_known or not self._covered.is_deleted_once() or forgotten_ns(requests):
             return None
+        if self._covered.back_ns:
+            # The status may be old for long.
+            return None
         spare = self.spare(place)
         found = None if spare is None else enough_for(requests, spare, 0)
         if found is None and self.opens_again(place):
@@ -357,7 +370,8 @@ class Progress:
         return found
 
     def _spare_in_the_end(self, place: int) -> int:
-        return self._covered.synced(place, self._in_the_end(place)).disruptions_allowed or 0
+        in_the_end = self._in_the_end(place)
+        return self._covered.synced_later(place, in_the_end).disruptions_allowed or 0
 
     def _has_enough(self, place: int) -> bool:
         """Whether there are as many disruptions from the start as ever can be taken."""
@@ -370,7 +384,7 @@ class Progress:
         budget, covered = facts.world.budgets[place], facts.of_budget(place)
         if (
             not self.is_known
-            or not facts.world.steady
+            or not facts.is_steady(place)
             or budget.disrupted_pods
             or facts.synced(place, covered) != budget
             or not facts.keeps_its_wish(place)
@@ -452,4 +466,8 @@ class Progress:
         budget = facts.world.budgets[place]
         ready_ns += [FORGOTTEN_NS] * bool(budget.disrupted_pods)
         settled = facts.synced(place, facts.of_budget(place)) == budget
+        if facts.back_ns:
+            # Then whoever has gone meanwhile is replaced.
+            ready_ns.append(facts.back_ns + (self._recovered_ns(place) or 0))
+            settled = False
         return max(ready_ns, default=0) + (0 if settled else CAUGHT_UP_NS)

@@ -63,8 +63,6 @@ class Rivals:
         # By name: whoever evicts the pod may, of a StatefulSet, meet its replacement.
         self._of_name: dict[str, list[Rival]] = {}
         self._known = True
-        # By (pod, uid): those of nodes of which nothing else is known.
-        self._lost: set[tuple[str, str]] = set()
 
     def add(self, pod: Pod, rival: Rival) -> None:
         """A pod that is there at the start."""
@@ -75,12 +73,9 @@ class Rivals:
         """A pod that may be made in its stead."""
         self._of_name.setdefault(pod.key, []).append(rival)
 
-    def lose(self, pods: Iterable[Pod], controller: str, earliest_ns: int) -> None:
-        """Of a node nothing is known but that kubectl does not come to it, and to these pods, before."""
+    def forget_names(self) -> None:
+        """Not all are known that may be made anew and evicted."""
         self._known = False
-        for pod in pods:
-            self._lost.add((pod.key, pod.uid))
-            self.add(pod, Rival(controller, earliest_ns, None, goes=False, gone=None))
 
     def rows(self) -> Iterator[tuple[EvictionKey, RowBounds]]:
         """The first deletion of each pod by each controller, where there is a latest instant."""
@@ -108,16 +103,6 @@ class Rivals:
                     if span[0] <= span[1]:
                         gone = _gone(span, rivals)
                         yield key, RowBounds(pod.node_name, (span,), False, gone, False)
-
-    def not_before_ns(self, key: EvictionKey) -> int:
-        """Before which offset the controller does not delete it so often: each process does so once at the most. 0: nothing is known."""
-        _, rivals = self._of_pod.get((key.pod, key.uid), (None, ()))
-        own = sorted(one.earliest_ns for one in rivals if one.controller == key.controller)
-        return own[key.ordinal] if key.ordinal < len(own) else 0
-
-    def may_wait_for_ever(self, pod: str, uid: str) -> bool:
-        """Whether a pod that has no latest instant is known to have none: whoever asks for it may be refused again and again."""
-        return (pod, uid) in self._of_pod and (pod, uid) not in self._lost
 
     def again(self) -> dict[tuple[str, str, str], Span]:
         """By (pod, uid, controller), where the controller deletes it more often than once; uid "": whoever was made in its stead."""
@@ -165,6 +150,8 @@ def _latest_ns(own: Sequence[Rival], rivals: Sequence[Rival]) -> int | None:
     if by_ns is None or len(ends) < len(gone):
         return most_ns
     there_ns = by_ns + max(ends)
+    if there_ns >= HORIZON_DEFAULT_MAX_NS:
+        return most_ns
     return there_ns if most_ns is None else min(most_ns, there_ns)
 
 
@@ -174,4 +161,6 @@ def _gone(span: Span, rivals: Iterable[Rival]) -> Within | None:
     known = [one for one in every if one is not None]
     if len(known) < len(every):
         return None
-    return Within(span[0] + min(low for low, _ in known), span[1] + max(high for _, high in known))
+    least_ns, most_ns = min(low for low, _ in known), max(high for _, high in known)
+    latest_ns = HORIZON_DEFAULT_MAX_NS if most_ns >= HORIZON_DEFAULT_MAX_NS else span[1] + most_ns
+    return Within(span[0] + least_ns, latest_ns)

@@ -131,8 +131,8 @@ class Timeouts:
         if self._requests.is_refused(pod, turn):
             return 0  # before any budget is read
         places = self._requests.asked_of(pod, turn)
-        known = self._progress.is_known and not self._requests.may_be_refused_unseen(pod, turn)
-        if not known or len(places) != 1:
+        known = not self._requests.may_be_refused_unseen(pod, turn)
+        if not known or len(places) != 1 or not self._progress.knows(places[0]):
             return _HELD_UP_NS
         return min(self._progress.conflicts(places[0]) * CONFLICT[1], _HELD_UP_NS)
 
@@ -140,7 +140,7 @@ class Timeouts:
         """From when to when kubectl gives up a pod that its budget never lets go: at its first try after the time is up."""
         timeout_ns = turn.options.timeout_ns
         [place] = self._requests.asked_of(pod, turn)
-        known = self._progress.is_known and not self._covered.client_retries_ns(place)
+        known = self._progress.knows(place) and not self._covered.client_retries_ns(place)
         if not known or found.one_by_one:
             late_ns = self._asked_until_ns(pod, turn) + RETRY[1] + REFUSED[1]
             return timeout_ns, late_ns

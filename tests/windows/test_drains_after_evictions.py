@@ -33,7 +33,7 @@ def test_a_budget_is_not_closed_for_ever_by_an_eviction_that_it_forgets() -> Non
     assert report.end_reason != "never"
     [eviction] = prediction.evictions
     # It is forgotten 2 minutes after it was noted, and kubectl asks every 5 s.
-    assert 110 <= eviction.earliest_seconds <= eviction.latest_seconds <= 117
+    assert 110 <= eviction.earliest_seconds <= eviction.latest_seconds < 125
     assert not mistakes(world, random.Random(1), 8)
 
 
