@@ -328,6 +328,7 @@ class DrainBounds:
                 gone,
                 begun_ns,
                 task.deleted_meanwhile_ns,
+                task.granted or not self._requests.refusing(task.pod, turn),
             )
             add = self._rivals.add_replacement if task.replacement else self._rivals.add
             add(task.pod, rival)

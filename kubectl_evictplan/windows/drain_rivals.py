@@ -29,7 +29,7 @@ class Rival(NamedTuple):
 
     ``goes``: by the latest of them it is evicted, by whomever. ``gone`` is from its eviction to its object's end. ``begun_ns``: by that offset
     it has come to the node, and asks for the pod again and again; None: not known. ``deleted_meanwhile_ns``: so much later only if somebody
-    else has deleted the pod before.
+    else has deleted the pod before. ``granted``: its first request surely finds a disruption.
     """
 
     controller: str
@@ -39,6 +39,7 @@ class Rival(NamedTuple):
     gone: Range | None
     begun_ns: int | None = None
     deleted_meanwhile_ns: int = 0
+    granted: bool = False
 
     @property
     def deleted_by_ns(self) -> int | None:
@@ -52,7 +53,10 @@ class Rival(NamedTuple):
         if self.begun_ns is None:
             return self.latest_ns
         asked_ns = max(self.begun_ns + ARRIVAL[1], deleted_ns + TRY_NS) + CONFLICT[1] + GRANTED[1]
-        return asked_ns if self.latest_ns is None else min(self.latest_ns, asked_ns)
+        if self.latest_ns is None or (self.goes and not self.granted):
+            # By its latest instant it may be somebody else who has just deleted the pod.
+            return asked_ns
+        return min(self.latest_ns, asked_ns)
 
 
 class Rivals:

@@ -58,6 +58,15 @@ def test_whom_one_process_has_deleted_another_one_deletes_at_once_if_it_is_still
     assert over is not None and over < 1.5 + 30 + 2.3
 
 
+def test_who_was_refused_just_before_another_process_is_let_through_deletes_the_pod_at_its_next_try() -> (
+    None
+):
+    snapshot = drained_cluster(App("web", ["a1", "a1", "b1", "b2"], most=1))
+    bounds = proven(snapshot, drain("a1", at=1), drain("a1", at=1.5))
+    _, last_ns = bounds.again[AGAIN]
+    assert last_ns / 1e9 > window(bounds, "web-0")[1] + 5
+
+
 def test_who_is_gone_before_kubectl_comes_is_not_deleted_once_more() -> None:
     snapshot = drained_cluster(App("web", ["a1", "b1", "b2"], most=1, grace=5))
     bounds = proven(snapshot, drain("a1", at=1), drain("a1", at=20))
