@@ -8,6 +8,8 @@ from drain_worlds import CONFIGURATION, App, drain, drained_cluster, drains, mak
 from msgspec.structs import replace
 
 from builders import START_NS, make_event, make_pod, ns, tolerates
+from kubectl_evictplan.cluster.disruption_budgets import DisruptionBudgets
+from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.cluster.timeline import (
     DrainProcessEnded,
     EvictionNotAllowed,
@@ -17,9 +19,11 @@ from kubectl_evictplan.cluster.timeline import (
     PodDeleted,
     PodGone,
     PodReady,
+    Timeline,
 )
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.engine.drain_timing import DrainTiming
+from kubectl_evictplan.engine.event_queue import EventQueue
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.needs import PodNeeds
 from kubectl_evictplan.kube.objects import ControlPlaneFlags
@@ -289,6 +293,21 @@ def test_simultaneous_evictions_conflict_and_the_losers_are_held_for_half_a_seco
         if isinstance(entry, PodDeleted | EvictionNotAllowed) and entry.at_ns < ns(4)
     )
     assert instants[-1] - instants[0] > 0.45
+
+
+def test_only_who_may_have_read_an_open_budget_conflicts_with_a_write_of_it() -> None:
+    state = ClusterState(EventQueue(START_NS), Timeline(START_NS))
+    seen = replace(make_budget("web"), generation=1, observed_generation=1)
+    closed, opened = (replace(seen, disruptions_allowed=number) for number in (0, 1))
+    budgets = DisruptionBudgets(state, [closed])
+    budgets.write(0, opened)
+    # Who read it before was refused.
+    assert budgets.written_open_ns(0) is None
+    budgets.write(0, closed)
+    assert budgets.written_open_ns(0) == START_NS
+    stale = DisruptionBudgets(state, [replace(opened, generation=2)])
+    stale.write(0, closed)
+    assert stale.written_open_ns(0) is None
 
 
 def test_the_same_timing_gives_the_same_run_and_the_clock_starts_at_the_scenarios() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 
 from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.kube.budgets import BudgetIndex
+from kubectl_evictplan.kube.disruption import is_stale
 from kubectl_evictplan.kube.objects import Pod, PodDisruptionBudget
 
 
@@ -20,7 +21,7 @@ class DisruptionBudgets:
         self._state = state
         self._budgets = list(budgets)
         self._versions = [0] * len(self._budgets)
-        self._written_ns: list[int | None] = [None] * len(self._budgets)
+        self._open_until_ns: list[int | None] = [None] * len(self._budgets)
         self._index = BudgetIndex(tuple(self._budgets))
         self._covered: list[dict[str, Pod]] = [{} for _ in self._budgets]
         # Labels do not change here, so neither does what covers a pod of one name.
@@ -43,9 +44,9 @@ class DisruptionBudgets:
         """The budget's resourceVersion."""
         return self._versions[place]
 
-    def written_ns(self, place: int) -> int | None:
-        """When the status was last written in this run (epoch); None: not yet."""
-        return self._written_ns[place]
+    def written_open_ns(self, place: int) -> int | None:
+        """When a status that let somebody go was last written over in this run (epoch); None: not yet."""
+        return self._open_until_ns[place]
 
     def covering(self, pod: Pod) -> tuple[int, ...]:
         """Places of the budgets whose selectors match the pod."""
@@ -78,9 +79,11 @@ class DisruptionBudgets:
 
     def write(self, place: int, budget: PodDisruptionBudget) -> None:
         """Store a status and notify."""
+        before = self._budgets[place]
+        if before.disruptions_allowed and not is_stale(before):
+            self._open_until_ns[place] = self._state.events.now_ns
         self._budgets[place] = budget
         self._versions[place] += 1
-        self._written_ns[place] = self._state.events.now_ns
         for watcher in list(self._watchers):
             watcher(place)
         for waiting in tuple(self._watchers_of[place]):

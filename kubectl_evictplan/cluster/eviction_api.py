@@ -150,8 +150,11 @@ class EvictionApi:
             self._answer(request, EvictionAnswer(TIMEOUT, names, retry_after=True))
 
     def _may_conflict(self, request: _Request, place: int, tries: int) -> bool:
-        """Whether the budget was written so shortly before that the request might have read it before."""
-        written_ns = self._budgets.written_ns(place)
+        """Whether the budget was written so shortly before that the request might have read it before, and was open then.
+
+        Who reads that nobody may go writes nothing (``checkAndDecrement``).
+        """
+        written_ns = self._budgets.written_open_ns(place)
         if written_ns is None or self._state.events.now_ns - written_ns > MEETS_NS:
             return False
         return self._timing.conflicts(request.number, tries)

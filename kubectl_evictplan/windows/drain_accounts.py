@@ -39,6 +39,7 @@ class Account:
         *,
         counts_pods: bool,
         is_behind: bool,
+        one_at_a_time: bool,
     ) -> None:
         self._budget = budget
         self._spare = spare
@@ -46,6 +47,7 @@ class Account:
         self._recoveries = recoveries
         self._rules = rules
         self._counts_pods = counts_pods
+        self._one_at_a_time = one_at_a_time
         # From the end of an old object to the return of its disruption, at most.
         self._made_anew_ns = made_anew_ns
         self._coming = list(coming)
@@ -66,6 +68,7 @@ class Account:
             self._recoveries,
             self._stirs + self._leaving,
             self._counts_pods,
+            self._one_at_a_time,
         )
 
     def lets_pass(self, deleted: Range) -> None:
@@ -181,6 +184,7 @@ class Accounts:
             sum(pod.deletion_timestamp_ns is not None for pod in covered),
             counts_pods=counts_pods(budget),
             is_behind=synced != budget,
+            one_at_a_time=facts.lets_go_one_at_a_time(place),
         )
 
     def _behind(

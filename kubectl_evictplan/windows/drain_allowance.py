@@ -45,6 +45,7 @@ class Allowance(NamedTuple):
     back. ``recovery`` is from an eviction to the return of its disruption, None: it never does; nor does any after so many
     ``recoveries``: there is no room for more replacements. ``stirs``: writes of its
     status that come at any time because of something else. ``counts_pods``: the status changes with every pod that is made or gone, not only with those that are Ready.
+    ``one_at_a_time``: there is never more than one disruption.
     """
 
     spare: int
@@ -53,6 +54,7 @@ class Allowance(NamedTuple):
     recoveries: int
     stirs: int
     counts_pods: bool
+    one_at_a_time: bool = False
 
 
 class NthEviction(NamedTuple):
@@ -185,6 +187,9 @@ class _Tries:
 def _writes(allowance: Allowance, before: Sequence[NthEviction]) -> Iterator[int]:
     """The earliest instants of writes that can hold up a request of the turn."""
     yield from (_EVER_NS,) * allowance.stirs
+    if allowance.one_at_a_time:
+        yield from _writes_while_open(allowance, before)
+        return
     for low_ns, high_ns in allowance.coming:
         if high_ns + MEETS_NS >= 0:
             yield low_ns - _SYNC_MAX_NS
@@ -199,3 +204,15 @@ def _writes(allowance: Allowance, before: Sequence[NthEviction]) -> Iterator[int
             yield from (low_ns, low_ns)
         if allowance.recovery is not None:
             yield low_ns + allowance.recovery[0]
+
+
+def _writes_while_open(allowance: Allowance, before: Sequence[NthEviction]) -> Iterator[int]:
+    """Those of a budget that an eviction closes until another pod is Ready: who finds it closed writes nothing."""
+    if allowance.counts_pods:
+        # Old objects may end then.
+        yield from (_EVER_NS,) * len(allowance.coming)
+    for one in before:
+        low_ns, _ = one.within
+        yield low_ns - GRANTED[1]
+        if allowance.counts_pods:
+            yield low_ns

@@ -246,8 +246,28 @@ class CoveredPods:
 
         Who counts as disrupted from before the start, and is still there, does not for long.
         """
-        at_best = [pod if pod.finished else as_ready(pod) for pod in self.of_budget(place)]
+        return self._allowed_if_ready(place, self.of_budget(place))
+
+    def _allowed_if_ready(self, place: int, pods: Iterable[Pod]) -> int | None:
+        at_best = [pod if pod.finished else as_ready(pod) for pod in pods]
         return self.synced_later(place, at_best).disruptions_allowed
+
+    def lets_go_one_at_a_time(self, place: int) -> bool:
+        """Whether it never has more than one disruption: whoever does not take it finds it closed until it is back."""
+        staying = [
+            pod
+            for pod in self.of_budget(place)
+            if pod.deletion_timestamp_ns is None or not self.is_settled(pod)
+        ]
+        most = self._allowed_if_ready(place, staying)
+        return (
+            most is not None
+            and max(most, self.world.budgets[place].disruptions_allowed or 0) <= 1
+            and self.is_steady(place)
+            and self.keeps_its_wish(place)
+            and self.covers_whole_owners(place)
+            and not any(owner_key(pod) in self.unsure for pod in self.of_budget(place))
+        )
 
     def is_behind(self, place: int) -> bool:
         """Whether the status is seen to be older than its spec, or than the pods listed beside it."""

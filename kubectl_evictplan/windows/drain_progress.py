@@ -47,6 +47,8 @@ from kubectl_evictplan.windows.drain_rounds import (
 # An eviction is followed by so many writes of its budget's status that a request can meet: its own, with the sync that
 # sees it, and that another pod is Ready; where pods are counted that it is gone and that the other one is there.
 _WRITES, _WRITES_COUNTING = 2, 4
+# Who finds it closed writes nothing. With one disruption at most that is so from its eviction until the other pod is Ready.
+_WRITES_OF_ONE, _WRITES_OF_ONE_COUNTING = 1, 2
 
 
 class Asking(NamedTuple):
@@ -97,6 +99,7 @@ class Progress:
         self.spare_in_the_end = cache(self._spare_in_the_end)
         self.once_ns = cache(self._once_ns)
         self.requests = cache(self._requests_about)
+        self.writes = cache(self._writes_of_an_eviction)
         self._stirs = cache(self._writes_without_evictions)
         self._first_evictions = cache(self._two_first)
         self._first_open_ns = cache(self._opens_first_ns)
@@ -406,9 +409,11 @@ class Progress:
             return False
         return pod in turn.guests or not self._covered.lets_go(place, pod)
 
-    def writes(self, place: int) -> int:
+    def _writes_of_an_eviction(self, place: int) -> int:
         """How often the budget's status is written because of one eviction, at most."""
         counts = counts_pods(self._covered.world.budgets[place])
+        if self._covered.lets_go_one_at_a_time(place):
+            return _WRITES_OF_ONE_COUNTING if counts else _WRITES_OF_ONE
         return _WRITES_COUNTING if counts else _WRITES
 
     def writes_from(self, place: int, one: Request, at_ns: int) -> int:

@@ -186,6 +186,17 @@ def test_a_terminating_pod_that_kubectl_may_refuse_leaves_open_whether_anybody_g
     assert DrainEnd.REFUSED in turn.reasons and DrainEnd.DRAINED in turn.reasons
 
 
+def test_who_finds_a_budget_closed_meets_no_writes_of_it() -> None:
+    one = proven(drained_cluster(App("web", ["a1", "a1", "b1"], least=2)), drain("a1", at=1))
+    _, (_, last) = seconds(row(one, "web-0").spans)
+    # The second one may lose to the first, and to the end of its object when the budget has opened again: not to what
+    # is written before that.
+    assert last == pytest.approx(1.585 + 5.11 + 2 * 0.59)
+    # Where two may go at a time each write may come while it is open.
+    two = proven(drained_cluster(App("web", ["a1"] * 3 + ["b1"], least=2)), drain("a1", at=1))
+    assert seconds(row(two, "web-0").spans)[-1][1] > last + 1
+
+
 # -- several nodes -------------------------------------------------------------------------------------
 
 
