@@ -122,8 +122,11 @@ class DisruptionController:
         status = synced_status(budget, self._budgets.pods(place), self._scales.scale, now_ns)
         if status != budget:
             self._budgets.write(place, status)
-        if status.disrupted_pods:
-            self._recheck(place, min(since_ns for _, since_ns in status.disrupted_pods))
+        # A sync that fails leaves what is over in the status, and looks at nothing again (``failSafe``).
+        left = (since_ns for _, since_ns in status.disrupted_pods)
+        waiting = [since_ns for since_ns in left if since_ns + DELETION_TIMEOUT_NS >= now_ns]
+        if waiting:
+            self._recheck(place, min(waiting))
 
     def _recheck(self, place: int, since_ns: int) -> None:
         if place in self._rechecks:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
-from drain_worlds import App, drain, drained_cluster, drains
+import pytest
+from drain_worlds import CONFIGURATION, App, drain, drained_cluster, drains
 from drawn_drains import DrainedWorld, mistakes
 from msgspec.structs import replace
 
 from builders import ns
+from kubectl_evictplan.controllers import disruption
+from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.kube.disruption import synced_status
+from kubectl_evictplan.kube.objects import PodDisruptionBudget
 from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.simulation.simulate import simulate
 
 
 def evicted_before(ago: float, *, least: int = 2) -> DrainedWorld:
@@ -41,3 +48,21 @@ def test_what_it_wants_is_missing_for_ever_whatever_it_forgets() -> None:
     world = evicted_before(10, least=3)
     [report] = predict(*world, assume_ready=(ns(3), ns(3))).drains
     assert report.end_reason == "never"
+
+
+def test_a_budget_whose_sync_fails_is_not_looked_at_again_for_evictions_that_are_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    snapshot = drained_cluster(App("logs", ["a1", "b1"], "DaemonSet", most=1))
+    [budget] = snapshot.budgets
+    before = ("logs-0", snapshot.taken_at_ns - ns(600))
+    failing = replace(snapshot, budgets=(replace(budget, disrupted_pods=(before,)),))
+    syncs: list[object] = []
+
+    def counted(*asked: Any) -> PodDisruptionBudget:
+        syncs.append(asked)
+        return synced_status(*asked)
+
+    monkeypatch.setattr(disruption, "synced_status", counted)
+    simulate(failing, drains(drain("a1"), horizon=60), CONFIGURATION, Timing())
+    assert 0 < len(syncs) < 5
