@@ -412,7 +412,8 @@ class Progress:
     def _writes_of_an_eviction(self, place: int) -> int:
         """How often the budget's status is written because of one eviction, at most."""
         counts = counts_pods(self._covered.world.budgets[place])
-        if self._covered.lets_go_one_at_a_time(place):
+        alone = len({turn.drain.process for turn, _ in self._tasks_of.get(place, ())}) <= 1
+        if alone and self._covered.lets_go_one_at_a_time(place):
             return _WRITES_OF_ONE_COUNTING if counts else _WRITES_OF_ONE
         return _WRITES_COUNTING if counts else _WRITES
 

@@ -86,8 +86,8 @@ def test_a_disruption_that_comes_later_is_there_for_all_that_asked_before() -> N
     ]
     starting = synced(replace(snapshot, pods=tuple(pods)))
     assert starting.budgets[0].disruptions_allowed == 0
-    # It is Ready, and counted, within 4.2 s of the start: the second try comes later. Eight writes of the budget hold it up.
-    assert latest(proven(starting, *TWICE), "web-0") == pytest.approx(1.585 + TRY + 8 * 0.59)
+    # It is Ready, and counted, within 4.2 s of the start: the second try comes later. Ten writes of the budget hold it up.
+    assert latest(proven(starting, *TWICE), "web-0") == pytest.approx(1.585 + TRY + 10 * 0.59)
 
 
 def test_or_as_soon_as_it_is_there_where_that_is_sooner_than_after_so_many_tries() -> None:
@@ -108,7 +108,7 @@ def test_before_1_19_whoever_terminates_takes_another_one() -> None:
     web = App("web", ["a1", "b1", "b2"], most=1)
     now = latest(proven(drained_cluster(web), *TWICE), "web-0")
     rules = EvictionRules(ignores_pending=False)
-    assert latest(proven(drained_cluster(web), *TWICE, rules=rules), "web-0") >= now + TRY
+    assert latest(proven(drained_cluster(web), *TWICE, rules=rules), "web-0") > now + TRY
 
 
 # -- what is over before kubectl comes --------------------------------------------------------------------------
