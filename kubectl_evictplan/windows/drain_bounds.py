@@ -414,8 +414,8 @@ class DrainBounds:
         """When kubectl comes to the next node; the accounts are those of that moment then."""
         pause = _pause(turn)
         took = plus(passing.until, pause)
-        if DrainEnd.TIMEOUT in passing.reasons:
-            # How many were evicted is not certain.
+        if passing.gives_up:
+            # How many were evicted, and are gone, is not certain.
             self._accounts.forget(place for place, found in fates.asked.items() if found)
         self._accounts.turn_over(fates.asked, took, pause[0])
         return plus(start, took)

@@ -46,10 +46,14 @@ class PodFate(NamedTuple):
 
 
 class Passing(NamedTuple):
-    """Until when kubectl is through with some pods, and how that may end: drained, timeout, error, None (never)."""
+    """Until when kubectl is through with some pods, and how that may end: drained, timeout, error, None (never).
+
+    ``gives_up``: it may be through with pods that are still there, although that ends as an error.
+    """
 
     until: Range
     reasons: frozenset[DrainEnd | None]
+    gives_up: bool = False
 
 
 class TurnFates(NamedTuple):
@@ -309,7 +313,7 @@ def _all_of(passings: Sequence[Passing | None]) -> Passing | None:
             reasons = frozenset((worse,))
         elif any(worse in one.reasons for one in known):
             reasons |= {worse}
-    return Passing(until, reasons)
+    return Passing(until, reasons, any(DrainEnd.TIMEOUT in one.reasons for one in known))
 
 
 def _unasked(pod: Pod, covered: CoveredPods) -> Range:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from drain_worlds import App, drain, drained_cluster, proven, synced
+from drain_worlds import App, drain, drained_cluster, make_budget, proven, row, synced
 from msgspec.structs import replace
 
 from builders import ns
@@ -58,3 +58,12 @@ def test_a_finished_pod_that_goes_unasked_holds_up_who_is_refused_where_the_stat
         ends.append(turn.end.latest_ns)
     # Its end is written once: a conflict with that, and one more answer at a try between.
     assert ends[0] - ends[1] == 630_000_000
+
+
+def test_a_pod_given_up_beside_one_that_fails_is_not_counted_as_gone_on_the_next_node() -> None:
+    web = App("web", ["a1", "b1", "b2"], "StatefulSet", most=1, grace=40)
+    both = App("both", ["a1", "b2"], least=1)
+    snapshot = drained_cluster(web, both, budgets=[make_budget("more", app="both", most=1)])
+    bounds = proven(snapshot, drain("a1", "b1", timeout_ns=ns(10)))
+    # kubectl waits 10 s for the end of web-0, which may take 40 s, and then comes to web-1.
+    assert (row(bounds, "web-0").certain, row(bounds, "web-1").certain) == (True, False)
