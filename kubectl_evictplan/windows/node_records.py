@@ -94,9 +94,9 @@ class NodeRecord(msgspec.Struct):
         """Whether the node is wanted tainted once at most, for one reason, and never again not."""
         return not self.taints and len(self.decisions) <= 1
 
-    def decided_twice_ns(self) -> Iterator[int]:
+    def decided_twice_ns(self) -> set[int]:
         """Ticks that write the node's taints twice, as the first one of a new process may."""
-        return (one[0] for one, other in pairwise(self.decisions) if one[0] == other[0])
+        return {one[0] for one, other in pairwise(self.decisions) if one[0] == other[0]}
 
     def playback(self, served_ns: tuple[int, ...], *, at_once: bool = False) -> NodePlayback:
         """What happens to the node when it is served at these instants; ``at_once``: see ``NodePlayback``."""

@@ -446,9 +446,8 @@ def _played_back(
 
         met = MetTicks(run, names, countdowns, steps, latest=latest)
     # What lies between two writes of one tick is seen by a taint manager that is quick enough.
-    ways = (
-        (False, True) if any(any(record.decided_twice_ns()) for _, record in records) else (False,)
-    )
+    several = any(record.decided_twice_ns() for _, record in records)
+    ways = (False, True) if several else (False,)
     found: list[_Played] = []
     for chosen in _together(rows, missed):
         choice = tuple(place for history in chosen for place in history.choice)

@@ -70,7 +70,7 @@ class Services(Unknown[History]):
         # Just before such a tick the pods' fate is another one than inside it.
         self._always_ns = {at_ns - side for at_ns in record.taken_back for side in (0, 1)}
         # And so it is inside one that takes a taint off which it then wants on again: the taint seems to stay.
-        inside_ns = set(record.decided_twice_ns())
+        inside_ns = record.decided_twice_ns()
         self._always_ns |= inside_ns
         changes_ns = {*changes_ns, *record.taint_changes_ns()}
         inner_ns = {at_ns + side for at_ns in changes_ns for side in (-1, 1)} | self._always_ns
