@@ -24,6 +24,7 @@ from kubectl_evictplan.cluster.timeline import NodeBecameUnknown
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import ControlPlaneFlags
+from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
 from kubectl_evictplan.simulation.simulate import simulate
@@ -169,9 +170,11 @@ def test_a_start_that_is_a_window_is_cut_elsewhere_for_each_cost_of_ticks() -> N
     assert unknown.earliest_seconds == pytest.approx(26.966 + 5.005 + 8 * 5, abs=0.001)
 
 
-@pytest.mark.parametrize("begins", [0, 2.837])
-def test_what_the_first_tick_writes_twice_may_be_seen_as_one(begins: float) -> None:
-    # It takes the taint of the process before off and puts its own on: a timer for the old one goes on where nobody saw the gap.
+def first_tick_writes_twice(begins: float, *later: ScenarioEvent) -> Prediction:
+    """What may happen to a pod on a node that has the taint of a process before.
+
+    The one that ``begins`` takes it off and puts its own on: a timer for the old one goes on where nobody saw the gap.
+    """
     node = make_node(
         "n0", ready="Unknown", taints=[make_taint(f"{NOT_READY}:NoExecute", added=-25)]
     )
@@ -181,10 +184,24 @@ def test_what_the_first_tick_writes_twice_may_be_seen_as_one(begins: float) -> N
     snapshot = make_snapshot([node, make_node("n1")], [pod], leases=leases)
     events = [make_event(0.837, "controller-stop"), make_event(begins, "controller-start")]
     configuration = resolve_configuration(ControllerSettings("1.29.6"), snapshot.control_plane)
-    scenario = make_scenario(events if begins else [], horizon=120, cold=not begins)
-    (eviction,) = predict(snapshot, scenario, configuration).evictions
-    told = [round(each.earliest_seconds - begins) for each in eviction.windows]
-    assert told == [5, 30]
+    scenario = make_scenario([*(events if begins else ()), *later], horizon=120, cold=not begins)
+    return predict(snapshot, scenario, configuration)
+
+
+@pytest.mark.parametrize("begins", [0, 2.837])
+def test_what_the_first_tick_writes_twice_may_be_seen_as_one(begins: float) -> None:
+    (eviction,) = first_tick_writes_twice(begins).evictions
+    assert [round(each.earliest_seconds - begins) for each in eviction.windows] == [5, 30]
+
+
+@pytest.mark.parametrize("begins", [0, 2.837])
+def test_nobody_surely_goes_by_a_countdown_that_begins_only_where_every_write_is_seen(
+    begins: float,
+) -> None:
+    # Its kubelet is back before a countdown for the old taint is over.
+    back = make_event(begins + 14, "kubelet-start", ("n0",))
+    (eviction,) = first_tick_writes_twice(begins, back).evictions
+    assert eviction.certainty == "possible"
 
 
 def test_what_falls_silent_after_the_last_process_stopped_is_seen_by_no_tick() -> None:
