@@ -107,14 +107,14 @@ class PodWorld(msgspec.Struct, frozen=True):
         timings, whatever_exits = list(timings), set[Timing]()
         alike: dict[Timing, list[Timing]] = {}
         for timing in timings:
-            alike.setdefault(_but_for_loops(timing), []).append(timing)
+            alike.setdefault(but_for_loops(timing), []).append(timing)
         # Of those that differ in loops only: these as they only look, and the run with that, until it is told.
         idle: dict[Timing, IdleGarbage] = {}
         untold: dict[Timing, Timeline] = {}
         for timing in timings:
             if _but_for_exits(timing) in whatever_exits:
                 continue
-            rest = _but_for_loops(timing)
+            rest = but_for_loops(timing)
             if rest not in idle:
                 idle[rest] = IdleGarbage(alike[rest])
                 if len(alike[rest]) > 1:
@@ -141,11 +141,11 @@ class PodWorld(msgspec.Struct, frozen=True):
         """
         alike: dict[Timing, list[Timing]] = {}
         for timing in timings:
-            alike.setdefault(_but_for_exits(_but_for_loops(timing)), []).append(timing)
+            alike.setdefault(_but_for_exits(but_for_loops(timing)), []).append(timing)
         known: dict[Timing, tuple[IdleGarbage, Sequence[Exit]]] = {}
 
         def found(timing: Timing) -> Sequence[Exit]:
-            rest, share = _but_for_loops(timing), timing.pod_exit_fraction
+            rest, share = but_for_loops(timing), timing.pod_exit_fraction
             if rest not in known:
                 several = alike[_but_for_exits(rest)]
                 idle = IdleGarbage([replace(each, pod_exit_fraction=share) for each in several])
@@ -235,7 +235,7 @@ def _but_for_exits(timing: Timing) -> Timing:
     return replace(timing, pod_exit_fraction=0.0)
 
 
-def _but_for_loops(timing: Timing) -> Timing:
+def but_for_loops(timing: Timing) -> Timing:
     """What garbage collection asks for left out."""
     return replace(timing, pod_gc_phase_ns=0, pod_gc_cost_ns=0, pod_gc_lag_ns=0, pod_gc_sightings=0)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from builders import make_event, make_node, make_pod, make_scenario, make_snapshot
+from builders import make_event, make_node, make_pod, make_scenario, make_snapshot, tolerates
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
@@ -141,3 +141,42 @@ def test_an_orphan_that_cannot_be_marked_as_failed_is_never_collected(
     prediction = predict(snapshot, make_scenario([], horizon=120), configuration)
     found = {one.pod for one in prediction.evictions if one.controller == "pod-gc"}
     assert found == ({"orphan", "unbound", "plain"} if goes else {"plain"})
+
+
+@pytest.mark.parametrize(
+    ("release", "seconds", "window"), [("1.16.15", 15, (10, 23)), ("1.33.4", 50, (50, 58))]
+)
+def test_an_orphan_may_be_collected_by_any_loop_until_its_countdown_ends(
+    release: str, seconds: int, window: tuple[float, float]
+) -> None:
+    pod = make_pod("p", "n1", tolerations=[tolerates("A", seconds)], phase="Succeeded")
+    snapshot = make_snapshot(["n0", "n1"], [pod])
+    configuration = resolve_configuration(ControllerSettings(release), snapshot.control_plane)
+    events = [
+        make_event(8, "taint", "n1", taint="A=x:NoExecute"),
+        make_event(10, "node-delete", "n1"),
+    ]
+    prediction = predict(snapshot, make_scenario(events, horizon=120), configuration)
+    found = {
+        each.controller: (each.earliest_seconds, each.latest_seconds)
+        for each in prediction.evictions
+    }
+    assert found == {"pod-gc": window, "taint-eviction": (window[1], window[1])}
+
+
+def test_an_orphan_may_be_collected_by_any_loop_until_its_node_is_served_without_taint_manager() -> (
+    None
+):
+    node = make_node("n1", ready="Unknown", heartbeat=-70, transition=-30)
+    snapshot = make_snapshot(["n0", node], [make_pod("p", "n1", phase="Succeeded")])
+    flags = {
+        "enable-taint-manager": "false",
+        "pod-eviction-timeout": "9s",
+        "node-monitor-period": "1s",
+    }
+    settings = ControllerSettings("1.16.15", flags=flags)
+    configuration = resolve_configuration(settings, snapshot.control_plane)
+    scenario = make_scenario([make_event(8, "node-delete", "n1")], horizon=60)
+    prediction = predict(snapshot, scenario, configuration)
+    latest = {each.controller: each.latest_seconds for each in prediction.evictions}
+    assert latest["pod-gc"] == latest["node-lifecycle"] > 10

@@ -12,6 +12,8 @@ from kubectl_evictplan.cluster.timeline import (
     Entry,
     Exit,
     NodeBecameUnknown,
+    NodeCreated,
+    NodeDeleted,
     NodeReadyPosted,
     PodDeleted,
     PodGone,
@@ -24,7 +26,7 @@ from kubectl_evictplan.kube.taints import OUT_OF_SERVICE
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint, DeleteNode
 from kubectl_evictplan.simulation.playback import NodePlayback
 from kubectl_evictplan.simulation.running_timers import running_timer
-from kubectl_evictplan.windows.pod_worlds import PodWorld
+from kubectl_evictplan.windows.pod_worlds import PodWorld, but_for_loops
 from kubectl_evictplan.windows.unknowns.unknown import Unknown, settled
 
 # What a loop of pod garbage collection may take at most.
@@ -50,12 +52,15 @@ class GarbageCollection(Unknown[PodTiming]):
     name = "pod garbage collection"
     what = "when pod garbage collection looks, what that takes, and what it saw before the start"
 
-    def __init__(self, world: PodWorld, met_ns: Collection[int] = ()) -> None:
-        """``met_ns``: what loops meet besides the scenario's events, in one history: see ``at``."""
+    def __init__(
+        self, world: PodWorld, met_ns: Collection[int] = (), ends_ns: Collection[int] = ()
+    ) -> None:
+        """What loops meet besides the scenario's events, in one history: ``met_ns`` see ``at``, ``ends_ns`` see ``before_ends``."""
         self._world = world
         self._met_ns = met_ns
-        known = {node.name for node in world.snapshot.nodes}
-        self._node_is_missing = not world.names <= known
+        self._ends_ns = ends_ns
+        self._known = {node.name for node in world.snapshot.nodes}
+        self._node_is_missing = not world.names <= self._known
 
     @property
     def looks_at_ends(self) -> bool:
@@ -77,6 +82,22 @@ class GarbageCollection(Unknown[PodTiming]):
         return GarbageCollection(
             world, {entry.at_ns for entry in timeline.entries if _is_seen_by_loops(entry)}
         )
+
+    @property
+    def looks_for_orphans(self) -> bool:
+        """Whether loops may find pods of a node that is not there."""
+        if not self._world.configuration.pod_gc_enabled:
+            return False
+        deletes = any(isinstance(event, DeleteNode) for event in self._world.scenario.events)
+        return deletes or self._node_is_missing
+
+    def before_ends(self, world: PodWorld, timeline: Timeline) -> GarbageCollection | None:
+        """The loops in one history in which somebody else ends orphans; ``timeline`` has none of them. None where nobody does.
+
+        A timer, a kubelet or node lifecycle does: until then any loop may come first.
+        """
+        ends_ns = set(_ends_of_orphans(timeline, self._known))
+        return GarbageCollection(world, ends_ns=ends_ns) if ends_ns else None
 
     def settle(self, part: PodTiming, most: int) -> Iterator[PodTiming]:
         """Both sides of each instant that a loop can meet, at its quickest and at its slowest."""
@@ -113,7 +134,8 @@ class GarbageCollection(Unknown[PodTiming]):
     def _instants_ns(self) -> set[int]:
         """Offsets at which there is something else to find for a loop; none where there never is anything."""
         world, events = self._world, self._world.scenario.events
-        instants = {event.at_ns for event in events if event.seen_by_pod_gc} | {*self._met_ns}
+        instants = {event.at_ns for event in events if event.seen_by_pod_gc}
+        instants.update(self._met_ns, self._ends_ns)
         if self._node_is_missing or any(
             taint.key == OUT_OF_SERVICE for node in world.snapshot.nodes for taint in node.taints
         ):
@@ -146,6 +168,19 @@ def _is_seen_by_loops(entry: Entry) -> bool:
     if isinstance(entry, TaintChanged):
         return entry.taint.key == OUT_OF_SERVICE
     return isinstance(entry, NodeReadyPosted | NodeBecameUnknown | PodDeleted | PodGone)
+
+
+def _ends_of_orphans(timeline: Timeline, known: Collection[str]) -> Iterator[int]:
+    """When pods end of nodes that are not there then; ``known`` are those of the start."""
+    there = set(known)
+    for entry in timeline.entries:
+        match entry:
+            case NodeCreated():
+                there.add(entry.node)
+            case NodeDeleted():
+                there.discard(entry.node)
+            case PodGone() if entry.node and entry.node not in there:
+                yield entry.at_ns
 
 
 class StaleKey(Unknown[PodTiming]):
@@ -253,6 +288,11 @@ def _exiting(part: PodTiming, fraction: float) -> PodTiming:
     return replace(part, timing=replace(part.timing, pod_exit_fraction=fraction))
 
 
+def _but_for_garbage(part: PodTiming) -> PodTiming:
+    """The same with loops that nobody has settled."""
+    return replace(part, timing=but_for_loops(part.timing))
+
+
 class RunningTimers(Unknown[PodTiming]):
     """When timers that run at the start were started."""
 
@@ -340,6 +380,8 @@ class PodTimings:
             exits = world.exits(played, [part.timing for part in parts])
             parts = [each for one in parts for each in self._exits.between_creations(one, exits)]
         if not self._of_each_history:
+            if self._garbage.looks_for_orphans:
+                parts += self._before_ends(world, played, parts)
             return parts
         apart = world.without_garbage_collection()
         return [
@@ -347,6 +389,16 @@ class PodTimings:
             for part in parts
             for each in self._garbage.at(world, apart.simulate(played, part.timing)).settle(part, 0)
         ]
+
+    def _before_ends(
+        self, world: PodWorld, played: Mapping[str, NodePlayback], parts: Iterable[PodTiming]
+    ) -> Iterator[PodTiming]:
+        """With loops that come just before somebody else ends an orphan, but for timings that are among the ``parts``."""
+        apart, known = world.without_garbage_collection(), set(parts)
+        for one in dict.fromkeys(map(_but_for_garbage, parts)):
+            loops = self._garbage.before_ends(world, apart.simulate(played, one.timing))
+            if loops is not None:
+                yield from (each for each in loops.settle(one, 0) if each not in known)
 
     def _collected_last(self, world: PodWorld) -> dict[int, set[int]]:
         """With which of the timings garbage collection comes last to pods whose nodes are deleted, and when: no history has a say in that."""
