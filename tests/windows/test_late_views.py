@@ -56,6 +56,17 @@ def test_several_late_views_waste_tokens_that_only_some_lags_of_passes_let_them_
     assert not waits["e"][0].missed
 
 
+@pytest.mark.parametrize("view", [35.01, 35.05, 35.09])
+def test_passes_that_just_come_after_the_tick_of_a_late_view_waste_its_token(view: float) -> None:
+    line = Line("1.34.4", stale_lister=True)
+    line.silent(5, "a", "b", "c", "d")
+    line.silent(23, "e")
+    line.silent(view, "f")
+    # Without lag the fourth token is spent just before the last view, with all of it long after that; in between it is wasted.
+    [(_, high)] = seconds(waits_of(line)["f"][0])
+    assert 75.6 < high < 76.1
+
+
 def test_late_views_that_no_lags_let_meet_a_token_after_the_others_are_left_out() -> None:
     line = Line("1.34.4", stale_lister=True)
     line.silent(5, "a")

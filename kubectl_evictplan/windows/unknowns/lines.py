@@ -366,7 +366,9 @@ def _at_views(lags: _Lags) -> Iterator[tuple[int, ZoneLine, LineRules]]:
         # A pass at the very instant of a tick may come before it.
         first = bisect_left(late_ns, turn_ns + STALE_LISTER_NS)
         for token in range(first, min(bisect_right(early_ns, turn_ns), len(late_ns))):
-            lags_ns = (slow.lag_ns - quick.lag_ns) * (turn_ns + 1 - early_ns[token])
+            # Tokens are rounded one after the other: a pass that should come just after the tick must not come with it.
+            after_ns = turn_ns + (token + 1) * _TIE_NS
+            lags_ns = (slow.lag_ns - quick.lag_ns) * (after_ns - early_ns[token])
             lag_ns = quick.lag_ns - -lags_ns // (late_ns[token] - early_ns[token])
             yield number, lags.line, replace(slow, lag_ns=lag_ns)
 
