@@ -87,7 +87,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
     _pass_inside_matters: bool = False
     # Of each token that was spent while a pass could still see somebody ready in line: when Ready=Unknown was written.
     _late_views_ns: list[int] = []
-    # When Ready=Unknown was written while nobody waited.
+    # When a tick wrote Ready=Unknown before which nobody waited.
     _idle_until_ns: set[int] = set()
     # Where passes see late: who would be seen as ready now, and so waits at the head.
     _seen_late: set[str] = set()
@@ -365,7 +365,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
             return
         if is_seen_late(before, status):
             self._unknown_since_ns[name] = self._newest_unknown_ns = self._now_ns
-            if not self._open:
+            if all(wait.eligible_ns == self._now_ns for wait in self._open.values()):
                 self._idle_until_ns.add(self._now_ns)
             if self._now_ns in self._shown_late_ns:
                 self._seen_late.add(name)

@@ -193,7 +193,7 @@ class LineHistory(msgspec.Struct, frozen=True):
     pass_inside_matters: bool
     # Of each token for which somebody in line could still be seen as ready: when Ready=Unknown was written of that node.
     late_views_ns: Sequence[int]
-    # When Ready=Unknown was written while nobody waited.
+    # When a tick wrote Ready=Unknown before which nobody waited, whoever else it put in line.
     idle_until_ns: Collection[int]
     token_at_start_matters: bool
     # Who was taken before whom that could have been taken as well: the replay is the same in every order that says so.

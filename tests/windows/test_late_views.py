@@ -44,6 +44,17 @@ def test_a_late_view_may_waste_a_token_that_an_earlier_one_left() -> None:
     assert waits["b"][0].certain and not waits["b"][0].missed
 
 
+def test_who_gets_in_line_with_the_tick_of_a_late_view_did_not_wait_before_it() -> None:
+    line = Line("1.34.4", stale_lister=True)
+    line.silent(5, "a")
+    line.status(16, "False", "b")
+    line.tell(18, Told.MARK, "b")  # before the tick comes to c
+    line.silent(18, "c")
+    # The first view is not late, and the token of 18 is wasted on c, which also gets the next one.
+    [(low, high)] = seconds(waits_of(line)["b"][0])
+    assert low == 18 and 38 < high < 38.5
+
+
 def test_several_late_views_waste_tokens_that_only_some_lags_of_passes_let_them_meet() -> None:
     line = Line("1.34.4", stale_lister=True)
     line.silent(5, "a", "b", "c", "d")
