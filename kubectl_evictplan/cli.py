@@ -126,7 +126,9 @@ def _run(arguments: Sequence[str], program: str) -> int:
     except OSError as error:
         # A full disk behind standard output, for one: the world's fault, not a bug.
         _silence_output()
-        _say(f"error: {escape(error.strerror or str(error)).lower()}")
+        reason = (error.strerror or str(error)).lower()
+        where = error.filename if isinstance(error.filename, str) else ""
+        _report_problems([Problem(reason, location=where)], arguments, program)
         return EXIT_BAD_INPUT
     except Exception as error:  # noqa: BLE001 - the outermost edge: nothing may pass it
         return _report_bug(error, arguments)

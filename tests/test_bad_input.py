@@ -133,6 +133,18 @@ BYTES = [
     ("a gzip bomb", "f.gz", gzip.compress(bytes(70_000_000)), ": unpacks to an absurd size"),
     ("cut", "f.gz", gzip.compress(SNAPSHOT_HEAD)[:-4], ": damaged snapshot (truncated)"),
     ("more", "f.gz", gzip.compress(SNAPSHOT_HEAD) + b"x", ": damaged snapshot (data after"),
+    (
+        "a cut list",
+        "f.gz",
+        gzip.compress(b'{"kind": "List", "items": []}')[:-9],
+        ": damaged or cut archive (it ends too early",
+    ),
+    (
+        "a list and more",
+        "f.gz",
+        gzip.compress(b"{}") + b"x",
+        ": damaged or cut archive (what follows the",
+    ),
     ("a cut ZIP", "f.yaml", b"PK\x03\x04", ": damaged or cut archive (File is not a zip file)"),
     ("JSON that was cut", "f.json", b'{"a": ', ":1:7: unexpected end of the file"),
     ("comma", "f.json", b'{"a": 1,}', ":1:9: trailing comma: JSON has none"),

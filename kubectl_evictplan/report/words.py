@@ -259,5 +259,6 @@ class Clock:
 
 
 def _zone_name(at: datetime) -> str:
-    name = at.tzname() or ""
+    # A zone that the system does not know may have no name.
+    name = at.tzname() or f"{at:%z}"
     return f"UTC{name}" if name[:1] in ("+", "-") else name

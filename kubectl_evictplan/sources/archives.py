@@ -90,13 +90,21 @@ def members(stream: BinaryIO, size: int, skipped: Counter[str]) -> Iterator[Memb
     try:
         yield from walk.open(_Forward(stream.read, walk.spend), stream, "", 1)
     except _DAMAGED as error:
-        reason = str(error) or type(error).__name__
-        raise ReadProblem(f"damaged or cut archive ({reason})") from None
+        raise ReadProblem(f"damaged or cut archive ({_reason(error)})") from None
 
 
 def what_it_is(name: str) -> str:
     """Return what a file that is not read is counted as."""
     return "logs" if _LOG_NAME.search(name) else "other files"
+
+
+def _reason(error: Exception) -> str:
+    """Return what is wrong with an archive, where the library says it as one programmer to another."""
+    if isinstance(error, gzip.BadGzipFile) and str(error).startswith("Not a gzipped file"):
+        return "what follows the compressed data is not gzip"
+    if isinstance(error, EOFError):
+        return "it ends too early: was it copied as a whole?"
+    return str(error) or type(error).__name__
 
 
 class _Walk:
@@ -223,7 +231,7 @@ def unpacked(archive: BinaryIO) -> Callable[[int], bytes] | None:
         try:
             return inner.read(size)
         except _DAMAGED as error:
-            raise ReadProblem(str(error)) from None
+            raise ReadProblem(_reason(error)) from None
 
     return read
 

@@ -479,6 +479,14 @@ def test_a_full_disk_is_named_and_is_no_bug() -> None:
     assert (result.returncode, result.stderr) == (2, "error: no space left on device\n")
 
 
+def test_a_file_that_the_system_refuses_is_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    long = f"{'x' * 300}.json"
+    assert cli.run(["verify", long]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {'x' * 290}")
+
+
 def test_streams_that_cannot_encode_a_character_do_not_stop_the_program() -> None:
     environ = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "COLUMNS": "abc"}
     result = python("-m", "kubectl_evictplan", "what-if", "c\u00f6rdon", env=environ)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC
+from datetime import UTC, timedelta, timezone
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -133,6 +133,11 @@ def test_what_cannot_be_told_is_empty() -> None:
     last = Clock("9999-12-31T23:59:59Z", BERLIN)
     assert last.start() == last.time(5.0) == last.exactly(5.0) == ""
     assert Clock("2026-11-20T22:00:00Z", UTC).time(float("nan")) == ""
+
+
+def test_a_zone_without_a_name_is_told_by_its_offset() -> None:
+    clock = Clock("2026-11-20T22:00:00Z", timezone(timedelta(hours=1), ""))
+    assert clock.start() == "2026-11-20 23:00:00 UTC+0100"
 
 
 def test_the_report_says_times_in_the_zone_that_was_asked_for() -> None:
