@@ -33,9 +33,14 @@ def looks_like_file(word: str) -> bool:
     return word.endswith(_ENDINGS) or exists(word)
 
 
-def check_files(filenames: tuple[str, ...], *, recursive: bool) -> None:
-    """Raise for a file whose name shows already that it cannot be read."""
-    if problems := [found for name in filenames if (found := _problem(name, recursive))]:
+def check_files(
+    filenames: tuple[str, ...], *, recursive: bool, otherwise: Correction | None = None
+) -> None:
+    """Raise for a file whose name shows already that it cannot be read.
+
+    ``otherwise``: what to type for one that is missing, where it holds no cluster.
+    """
+    if problems := [found for name in filenames if (found := _problem(name, recursive, otherwise))]:
         raise InputError(problems)
 
 
@@ -50,8 +55,11 @@ def missing_option_f(word: str) -> Problem:
     return Problem("this is a file: write -f in front of it", known, got=word)
 
 
-def missing_file(name: str) -> Problem:
-    """Say that there is no such file, and which one it is like."""
+def missing_file(name: str, otherwise: Correction | None = None) -> Problem:
+    """Say that there is no such file, and which one it is like.
+
+    Where no name is alike: ``otherwise``, or another file that may hold a cluster, or how to make one.
+    """
     if "://" in name:
         fetch = f"curl -fsSLo cluster.json {shlex.quote(name)}"
         known = Correction((name,), ("cluster.json",), first=fetch)
@@ -59,6 +67,8 @@ def missing_file(name: str) -> Problem:
     path = Path(name)
     beside = _files_in(path.parent)
     close = files_like(name)
+    if otherwise and not close:
+        return Problem("no such file", otherwise, location=name)
     others = close or [str(path.with_name(other)) for other in beside if other.endswith(_ENDINGS)]
     known = Correction((name,), tuple(others[:1]), len(close) != 1)
     if not others:
@@ -123,7 +133,7 @@ def refuse_odd_file(name: str, example: str) -> None:
         raise mistake(message, known, location=name)
 
 
-def _problem(name: str, recursive: bool) -> Problem | None:
+def _problem(name: str, recursive: bool, otherwise: Correction | None) -> Problem | None:
     """Return what the name alone shows; what else is wrong is said when the file is read."""
     if not name:
         known = Correction((name,), ("cluster.json",), True, FILENAME)
@@ -140,7 +150,7 @@ def _problem(name: str, recursive: bool) -> Problem | None:
         if path.is_dir() and not recursive:
             known = Correction((), ("-R",))
             return Problem("is a directory (use -R/--recursive)", known, location=name)
-        return None if name == STDIN or path.exists() else missing_file(name)
+        return None if name == STDIN or path.exists() else missing_file(name, otherwise)
     except OSError as error:
         return Problem((error.strerror or "cannot be read").lower(), location=name)
 

@@ -29,7 +29,7 @@ def wanted_gates(rules: Sequence[str], files: Sequence[str]) -> list[Gate]:
         problems += error.problems
     for name in files:
         try:
-            gates += load_policy(read_written(name), name)
+            gates += load_policy(read_written(name, "policy"), name)
         except InputError as error:
             problems += error.problems
     if problems:

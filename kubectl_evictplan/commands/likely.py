@@ -93,16 +93,17 @@ def likely_instant(text: str, now_ns: int) -> str:
     return next(iter(later[part["word"] == "tomorrow" :] or later), "")
 
 
-def likely_release(text: str, oldest: int, newest: int) -> str:
-    """Return a release "1.MINOR" or "1.MINOR.PATCH" between the oldest and the newest minor."""
+def likely_release(text: str, minors: range, patch_max: int) -> str:
+    """Return a release "1.MINOR" or "1.MINOR.PATCH" that is known."""
     if text.strip().lower() in ("latest", "newest", "stable", "current"):
-        return f"1.{newest}"
+        return f"1.{minors[-1]}"
     match = re.search(_RELEASE, text.strip(), re.ASCII)
     if match is None:
         return ""
     typed = int(match[1] or match[3])
-    minor = min(max(typed, oldest), newest)
-    return f"1.{minor}.{int(match[2])}" if match[2] and minor == typed else f"1.{minor}"
+    if typed in minors and match[2] and int(match[2]) <= patch_max:
+        return f"1.{typed}.{int(match[2])}"
+    return f"1.{min(max(typed, minors[0]), minors[-1])}"
 
 
 def _checked(text: str) -> str:

@@ -317,13 +317,13 @@ def parsed(
 def _check_version(text: str, problems: list[Problem]) -> None:
     """Note an unknown release under the flag's own name, together with other wrong flags."""
     from kubectl_evictplan.commands.likely import likely_release
-    from kubectl_evictplan.controllers.releases import known_minors, release_profile
+    from kubectl_evictplan.controllers.releases import PATCH_MAX, known_minors, release_profile
 
     try:
         release_profile(text)
     except InputError:
         flag, oldest, newest = "--kubernetes-version", known_minors()[0], known_minors()[-1]
-        likely = likely_release(text, oldest, newest)
+        likely = likely_release(text, known_minors(), PATCH_MAX)
         known = Correction((text,), (likely or f"1.{newest}",), not likely, (flag,))
         expected = f"1.{oldest} to 1.{newest}, such as 1.29 or 1.29.6"
         problems.append(_flag_problem(flag, "unknown Kubernetes release", text, known, expected))

@@ -376,7 +376,9 @@ def _check_quorums(names: Sequence[str], snapshot: ClusterSnapshot) -> None:
     problems = []
     for name, like in owners_like(snapshot, dict.fromkeys(names)).items():
         message = f"no owner of pods is called {name!r}{did_you_mean(like)}"
-        known = Correction((name,), tuple(like[:1]), len(like) > 1, ("--quorum",)) if like else None
+        known = Correction((name,), tuple(like[:1]), len(like) > 1, ("--quorum",))
+        if not like:
+            known = Correction(("--quorum", name), ())
         problems.append(Problem(message, known, location="--quorum"))
     if problems:
         raise InputError(problems)

@@ -47,7 +47,7 @@ def scenario(options: WhatIfOptions, file: str) -> None:
     if file in options.filenames:
         message = "the scenario and the cluster are two files"
         raise mistake(message, help_on("what-if", "scenario"), got=file)
-    text = read_written(file)
+    text = read_written(file, "scenario")
 
     def plan(snapshot: ClusterSnapshot, given: Given) -> Planned:
         from kubectl_evictplan.scenarios.files import load_scenario

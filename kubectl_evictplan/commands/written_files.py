@@ -6,18 +6,19 @@ import sys
 from pathlib import Path
 
 from kubectl_evictplan.commands.file_arguments import STDIN, missing_file
-from kubectl_evictplan.errors import InputError, mistake
+from kubectl_evictplan.errors import Correction, InputError, mistake
 
 _BYTES_MAX = 16 * 2**20
 
 
-def read_written(file: str) -> str:
-    """Return the text of a file, or of standard input; InputError when it cannot be read."""
+def read_written(file: str, kind: str) -> str:
+    """Return the text of a file of that kind, or of standard input; InputError when it cannot be read."""
     from kubectl_evictplan.sources.reading import ReadProblem, read
 
     try:
         if file != STDIN and not Path(file).exists():
-            raise InputError(missing_file(file))
+            made = Correction((), ("schema", kind), whole=True)
+            raise InputError(missing_file(file, made))
         content = read(file, sys.stdin.buffer if sys.stdin is not None else None)
     except OSError as error:
         raise mistake(str(error.strerror).lower(), location=file) from None

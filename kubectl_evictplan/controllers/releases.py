@@ -17,7 +17,7 @@ from kubectl_evictplan.kube.owners import PLANNED, POLLED, READY
 
 OLDEST_MINOR, NEWEST_MINOR = 16, 37
 # No minor of Kubernetes has had more patch releases than this: a larger one is a typing error.
-_PATCH_MAX = 30
+PATCH_MAX = 30
 _NEWEST_PATCH = 999
 _VERSION = re.compile(r"v?1\.([0-9]{1,2})(?:\.([0-9]{1,3}))?(?:[-+][0-9A-Za-z.+-]*)?", re.ASCII)
 
@@ -151,7 +151,7 @@ def parse_release(text: str) -> Release:
     patch = int(match.group(2)) if match and match.group(2) is not None else _NEWEST_PATCH
     if (
         match is None
-        or _PATCH_MAX < patch != _NEWEST_PATCH
+        or PATCH_MAX < patch != _NEWEST_PATCH
         or not OLDEST_MINOR <= minor <= NEWEST_MINOR
     ):
         raise InputError(

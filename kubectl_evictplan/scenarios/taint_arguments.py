@@ -39,11 +39,15 @@ _EXAMPLE = "maint=true:NoExecute"
 
 
 class TaintRequest(NamedTuple):
-    """A parsed ``kubectl taint`` command; ``node_names`` are as typed, unchecked."""
+    """A parsed ``kubectl taint`` command; ``node_names`` are as typed, unchecked.
+
+    ``removal_words`` are the words of ``removals``, each with its '-'.
+    """
 
     node_names: tuple[str, ...]
     additions: tuple[Taint, ...]
     removals: tuple[TaintRemoval, ...]
+    removal_words: tuple[str, ...]
     overwrite: bool
 
 
@@ -76,7 +80,8 @@ def parse_taint_arguments(
         _refuse_blanks(arguments)
         raise mistake(str(error), error.correction()) from None
     _refuse_other_types(resources[0])
-    for removal, word in zip(removals, (w for w in changes if w.endswith("-")), strict=True):
+    removal_words = tuple(word for word in changes if word.endswith("-"))
+    for removal, word in zip(removals, removal_words, strict=True):
         if both := [t.key for t in additions if removal.removes(t.key, t.effect)]:
             message = f"one command cannot set and remove the same taint: {both[0]!r}"
             raise mistyped(message, [word], [])
@@ -86,7 +91,7 @@ def parse_taint_arguments(
     if not all_nodes and not selector and len(resources) < 2:
         message = "which nodes? name them, or choose with --selector or --all"
         raise mistyped(message, resources, ["node", "--all"], example=True)
-    return TaintRequest(tuple(resources[1:]), additions, removals, overwrite)
+    return TaintRequest(tuple(resources[1:]), additions, removals, removal_words, overwrite)
 
 
 def resolve_taint_events(
@@ -197,16 +202,16 @@ def _refusals(request: TaintRequest, node: Node) -> list[Problem]:
     problems = []
     left = list(node.taints)
     # One after the other: after "k:NoExecute-", a further "k-" needs another effect to remove.
-    for removal in request.removals:
+    for removal, word in zip(request.removals, request.removal_words, strict=True):
         kept = [taint for taint in left if not removal.removes(taint.key, taint.effect)]
         if len(kept) == len(left):
             taints = ", ".join(f"{taint.key}:{taint.effect}" for taint in left)
             message = f"has no taint {removal} to remove; its taints: {taints}"
             if not taints:
-                message = f"has no taint to remove; without the '-', {removal} is added"
+                message = f"has no taint to remove; without the '-', {word[:-1]} is added"
             close = [f"{key}-" for key in similar(removal.key, {taint.key for taint in left})]
-            instead = (*close, likely_taint(str(removal)))[0]
-            known = Correction((f"{removal}-",), (instead,), example=not close)
+            instead = (*close, likely_taint(word[:-1]))[0]
+            known = Correction((word,), (instead,), example=not close)
             problems.append(Problem(message, known, subject=subject))
         left = kept
     return problems

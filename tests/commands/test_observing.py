@@ -138,7 +138,9 @@ def test_what_is_no_second_look_is_refused(observe: Any, second: bytes, problem:
 
 
 def test_a_missing_file_is_missing(observe: Any) -> None:
-    assert observe(None).problem().startswith("second.json: no such file")
+    answer = observe(None)
+    assert answer.problem().startswith("second.json: no such file")
+    assert "try: kubectl get leases -n kube-node-lease -o json > second.json && " in answer.err
 
 
 def test_standard_input_is_one_look_only(observe: Any) -> None:
