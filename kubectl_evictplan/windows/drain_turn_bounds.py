@@ -281,20 +281,23 @@ def _wait(
 def _passing(pod: Pod, evicted: Range, turn: PlannedTurn) -> Passing | None:
     """How long kubectl has to do with a pod that is evicted then; None: nobody knows."""
     known, timeout_ns = turn.delays(pod).known, turn.options.timeout_ns
+    looks_ns = evicted[1] + takes(Latency.FIRST_POLL)[1]
     if known is None:
         if timeout_ns:
-            return Passing((timeout_ns, timeout_ns), frozenset((DrainEnd.TIMEOUT,)))
+            until = timeout_ns, max(timeout_ns, looks_ns + 1)
+            return Passing(until, frozenset((DrainEnd.TIMEOUT,)))
         return Passing(AT_ONCE, FOR_EVER)
-    return _until(plus(evicted, known), timeout_ns)
+    return _until(plus(evicted, known), timeout_ns, looks_ns)
 
 
-def _until(known: Range, timeout_ns: int) -> Passing:
-    """When kubectl sees it, or stops waiting for it."""
+def _until(known: Range, timeout_ns: int, looks_ns: int = 0) -> Passing:
+    """When kubectl sees it, or stops waiting for it: not before its first look, which is at ``looks_ns`` at the latest."""
     if not timeout_ns or known[1] < timeout_ns:
         return Passing(known, _DRAINED)
     reasons = frozenset((DrainEnd.TIMEOUT,))
-    until = min(known[0], timeout_ns), timeout_ns
-    return Passing(until, reasons if known[0] > timeout_ns else reasons | _DRAINED)
+    until = min(known[0], timeout_ns), max(timeout_ns, looks_ns + 1)
+    surely_late = known[0] > timeout_ns > looks_ns
+    return Passing(until, reasons if surely_late else reasons | _DRAINED)
 
 
 def _all_of(passings: Sequence[Passing | None]) -> Passing | None:

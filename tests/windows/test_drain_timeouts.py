@@ -9,6 +9,8 @@ from msgspec.structs import replace
 
 from builders import ns
 from kubectl_evictplan.cluster.timeline import DrainEnd
+from kubectl_evictplan.engine.drain_timing import Latency
+from kubectl_evictplan.windows.drain_delays import takes
 
 
 def seconds(spans: Any) -> list[tuple[float, float]]:
@@ -67,3 +69,19 @@ def test_a_pod_given_up_beside_one_that_fails_is_not_counted_as_gone_on_the_next
     bounds = proven(snapshot, drain("a1", "b1", timeout_ns=ns(10)))
     # kubectl waits 10 s for the end of web-0, which may take 40 s, and then comes to web-1.
     assert (row(bounds, "web-0").certain, row(bounds, "web-1").certain) == (True, False)
+
+
+def test_whoever_goes_just_when_the_time_is_up_is_looked_for_once_all_the_same() -> None:
+    snapshot = drained_cluster(App("web", ["a1", "a1", "b1"], most=1))
+    last_ns = row(proven(snapshot, drain("a1", at=1)), "web-0").spans[-1][1]
+    [turn] = proven(snapshot, drain("a1", at=1)).turns.values()
+    assert turn.start.latest_ns is not None
+    timeout_ns = last_ns - turn.start.latest_ns - ns(0.1)
+    bounds = proven(snapshot, drain("a1", at=1, timeout_ns=timeout_ns))
+    [turn] = bounds.turns.values()
+    assert turn.end is not None
+    assert turn.end.latest_ns is not None
+    # The last request is sent in time, and answered 100 ms after it; who has ended by then is seen.
+    assert row(bounds, "web-0").spans[-1][1] == last_ns
+    assert turn.end.latest_ns == last_ns + takes(Latency.FIRST_POLL)[1] + 1
+    assert turn.reasons == {DrainEnd.DRAINED, DrainEnd.TIMEOUT}
