@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,10 @@ _PATH = re.compile(r"\.?[a-z_]+(?:/[A-Za-z_]+)*(?:/|/[\w.]+|\.py)")
 # NodeLifecycle.monitor_tick, node_health.try_update_node_health, sources.yaml_reader
 _MEMBER = re.compile(r"(\w+)\.(_?[a-z][a-z0-9_]*)")
 _NO_PATHS = ("namespace/name", "region/zone")
+# NodeLifecycle, TaintEviction.process_pod_on_node
+_CLASS = re.compile(r"[A-Z][a-z]\w*[A-Z]\w*(?:\.\w+)?")
+# In other pages such names are upstream's.
+CODE_PAGES = [f"docs/{name}.md" for name in ("architecture", "parts", "windows")]
 _IDENTIFIER = re.compile(r"_?[a-z]+(?:_[a-z0-9]+)+")
 
 
@@ -102,7 +107,9 @@ def test_every_identifier_that_a_page_names_is_one_of_the_code() -> None:
     ] == []
 
 
-@pytest.mark.parametrize("page", ["docs/warnings.md", "docs/fidelity.md"])
+@pytest.mark.parametrize(
+    "page", ["docs/warnings.md", *(f"docs/{p}.md" for p in ("fidelity", "upstream", "windows"))]
+)
 def test_every_rule_that_a_page_refers_to_is_told(page: str) -> None:
     told = re.findall(r"^(\d+)\. ", text_of("docs/fidelity.md"), flags=re.MULTILINE)
     lists = re.findall(r"\brules? (\d+(?:(?:, | and )\d+)*)", text_of(page))
@@ -111,6 +118,35 @@ def test_every_rule_that_a_page_refers_to_is_told(page: str) -> None:
     assert told == [str(number + 1) for number in range(len(told))]
     assert numbers
     assert numbers <= set(told)
+
+
+@pytest.mark.parametrize("page", CODE_PAGES)
+def test_every_class_that_a_page_about_the_code_names_is_one_of_the_code(page: str) -> None:
+    defined = {name for names in members().values() for name in names} | set(members())
+    defined |= set(dir(builtins))
+    named = {name.split(".")[0] for name in names_in(page) if _CLASS.fullmatch(name)}
+    assert named
+    assert sorted(named - defined) == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_leads_to_a_page_and_a_heading_that_exist(page: str) -> None:
+    here = REPOSITORY / page
+    lost = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", text_of(page)):
+        file, _, heading = link.partition("#")
+        target = here.parent / file if file else here
+        if "://" not in link and not (
+            target.exists() and (not heading or heading in headings(target))
+        ):
+            lost.append(link)
+    assert lost == []
+
+
+def headings(page: Path) -> set[str]:
+    """The anchors that a page has on GitHub."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 def test_the_readme_makes_its_input_as_the_hints_say() -> None:

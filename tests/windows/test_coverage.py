@@ -20,7 +20,7 @@ from kubectl_evictplan.windows.outer_bounds import OuterBounds
 from kubectl_evictplan.windows.unknowns import registry
 from kubectl_evictplan.windows.unknowns.unknown import Unknown
 
-ARCHITECTURE = Path(__file__).resolve().parents[2] / "docs" / "architecture.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "windows.md"
 
 
 def silent_world(
@@ -60,14 +60,14 @@ def partly(prediction: Prediction) -> set[str]:
     return {each.name for each in prediction.inputs.coverage.unknowns if each.explored == PARTLY}
 
 
-def test_every_unknown_is_registered_and_stands_in_the_architecture() -> None:
+def test_every_unknown_is_registered_and_stands_in_the_page_on_windows() -> None:
     declared = {
         each
         for each in Unknown.__subclasses__()
         if each.__module__.startswith("kubectl_evictplan.windows.unknowns.")
     }
     assert declared == set(registry.UNKNOWNS)
-    text = ARCHITECTURE.read_text("utf-8")
+    text = PAGE.read_text("utf-8")
     assert [each.__name__ for each in registry.UNKNOWNS if f"`{each.__name__}`" not in text] == []
     assert len({each.name for each in registry.UNKNOWNS}) == len(registry.UNKNOWNS)
 
