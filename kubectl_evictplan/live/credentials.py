@@ -35,6 +35,7 @@ _SECRET_KEYS = (
     "client-secret",
 )
 _REFRESHED = ("id-token", "refresh-token")
+_NO_AUTHORITY = "the certificate authority of the cluster cannot be read"
 # Removed from kubectl in 1.26; only oidc is left of them.
 _PROVIDERS = ("oidc", "gcp")
 
@@ -120,6 +121,11 @@ class Credentials:
         if isinstance(user.get("auth-provider"), dict):
             user["auth-provider"] = provider = self._provider(user["auth-provider"])
         cluster = {"server": self.target.server, **self.target.cluster}
+        authority = str(cluster.get("certificate-authority") or "")
+        if authority and not (
+            cluster.get("certificate-authority-data") or Path(authority).exists()
+        ):
+            raise refused(f"{_NO_AUTHORITY}: there is no file {authority}")
         config = {
             "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
             "clusters": [{"name": "c", "cluster": cluster}],
@@ -160,7 +166,7 @@ class Credentials:
         try:
             context = ssl.create_default_context(cafile=configuration.ssl_ca_cert or None)
         except (ssl.SSLError, OSError):
-            raise refused("the certificate authority of the cluster cannot be read") from None
+            raise refused(_NO_AUTHORITY) from None
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         # Python 3.13 asks for extensions that many clusters' own authorities do not have.
         context.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", 0)

@@ -378,6 +378,14 @@ def test_a_certificate_of_another_authority_is_refused_at_once() -> None:
     assert api.clock.slept == []
 
 
+def test_an_authority_that_is_no_file_is_no_fault_of_the_user() -> None:
+    with with_tls() as api:
+        told = refusal(api, certificate_authority=_pem("nobody"))
+    assert told.endswith(
+        f"certificate authority of the cluster cannot be read: there is no file {_pem('nobody')}"
+    )
+
+
 def test_a_certificate_of_another_name_is_refused_at_once() -> None:
     with with_tls("elsewhere.pem") as api, pytest.raises(UnreachableError, match="is not trusted"):
         read(api, certificate_authority=_pem("authority"))
