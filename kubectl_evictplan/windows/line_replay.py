@@ -11,7 +11,7 @@ a wait is told by the tokens that were spent meanwhile: each of them could have 
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
@@ -30,7 +30,12 @@ from kubectl_evictplan.controllers.node_lifecycle.rate_limited_timed_queue impor
 )
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.windows.spans import NEVER_NS
-from kubectl_evictplan.windows.unknowns.lines import later_tokens, next_pass_ns, pass_matters
+from kubectl_evictplan.windows.unknowns.lines import (
+    later_tokens,
+    meeting_view_ns,
+    next_pass_ns,
+    pass_matters,
+)
 from kubectl_evictplan.windows.zone_lines import (
     InLine,
     LineHistory,
@@ -92,6 +97,8 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
     # Where passes see late: who would be seen as ready now, and so waits at the head.
     _seen_late: set[str] = set()
     _token_matters: bool = False
+    # Since when somebody waited beside entries of names that were removed, in a queue that is gone.
+    _left_ns: int | None = None
     _passes: int = 0
 
     def __post_init__(self) -> None:
@@ -135,6 +142,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
             idle_until_ns=self._idle_until_ns,
             token_at_start_matters=self._token_matters,
             before=self._places.before,
+            left_entries_ns=self._left_ns or self._queue.left_entries_ns,
             passes=self._passes,
         )
 
@@ -236,20 +244,10 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
             if at_ns is not None and self._rules.held:
                 at_ns = max(at_ns, dict(self._rules.held).get(len(self._tokens_ns), at_ns))
             if at_ns is not None and self._rules.waits_for_views_ns:
-                at_ns = self._meeting_view_ns(at_ns)
+                waits_ns = self._rules.waits_for_views_ns * (len(self._tokens_ns) + 1)
+                at_ns = meeting_view_ns(at_ns, self._shown_late_ns, self._queue.limiter, waits_ns)
             if at_ns is not None and (self._pass_ns is None or at_ns < self._pass_ns):
                 self._pass_ns = at_ns
-
-    def _meeting_view_ns(self, at_ns: int) -> int:
-        """When the pass comes that would come at ``at_ns``, if it waits for the next late view; not past the next token."""
-        place = bisect_left(self._shown_late_ns, at_ns)
-        if place == len(self._shown_late_ns):
-            return at_ns
-        later_ns = self._shown_late_ns[place] + 1
-        limiter, waits_ns = self._queue.limiter, self._rules.waits_for_views_ns
-        assert isinstance(limiter, TokenBucketRateLimiter), "the other one refuses always"
-        in_reach = later_ns - at_ns <= waits_ns * (len(self._tokens_ns) + 1)
-        return later_ns if in_reach and (later_ns - at_ns) * limiter.qps < SECOND_NS else at_ns
 
     def _look_at_token(self) -> None:
         """Note, where the limiter is asked, whether the token matters that may have been spent before the start."""
@@ -412,6 +410,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
         """The queue and its limiter are made anew."""
         self._spent = None
         self._mark_again.update(self._places.at(place).name for place in self._queue.entering())
+        self._left_ns = self._left_ns or self._queue.left_entries_ns
         self._queue = self._new_queue()
         self._places.made_anew()
         self._pass_ns = None

@@ -87,6 +87,7 @@ class Replayed(msgspec.Struct, frozen=True):
     late_views: frozenset[int]
     idle_views: frozenset[int]
     token_at_start_matters: bool
+    left_entries_ns: int | None
     # How many operations were replayed, and how many passes.
     work: int
 
@@ -200,6 +201,7 @@ def _replayed(asked: Asked, placed: Placed) -> Replayed:
         line.places_of_views(history.late_views_ns),
         line.places_of_views(history.idle_until_ns),
         history.token_at_start_matters,
+        history.left_entries_ns,
         len(operations) + history.passes,
     )
 

@@ -134,7 +134,7 @@ def _found_out(
         entered_again=entered_again,
     )
     missed = frozenset[str]().union(*(each.missed for each in served))
-    uneven = False
+    uneven, left_ns = False, NEVER_NS
     for number, (order, _) in enumerate(served):
         if number and known.budget.is_spent:
             missed |= {OrderInLine.name}
@@ -143,13 +143,18 @@ def _found_out(
         explored, partly = _replays_of(order, replayed, groups, spread, known)
         missed |= partly
         uneven = uneven or any(together.is_uneven for together in explored)
+        if entered_again:
+            uneven = uneven or any(_entries_vary(replayed, one) for one in explored)
         for together in explored:
+            left = (run.left_entries_ns for run in together.runs)
+            left_ns = min([left_ns, *(at_ns for at_ns in left if at_ns is not None)])
             services.update(run.services for run in together.runs)
             for group, places in enumerate(found):
                 _note_windows(places, [run.rows[group] for run in together.runs], together.spread)
     if uneven:
         # Whether somebody waits once more depends on instants, as where a person takes off a taint that a token may
-        # have put on just before: so there is more between the earliest replay and the latest than these two show.
+        # have put on just before, or how many entries somebody has in line: so there is more between the earliest replay
+        # and the latest than these two show.
         missed |= {PassLag.name}
     if entered_again:
         found = [[_between_ends(windows, spread) for windows in places] for places in found]
@@ -163,10 +168,22 @@ def _found_out(
             untried = missed | {StaleView.name}
         if untried:
             merged = [replace(wait, missed=untried) for wait in merged]
+        merged = [_behind_entries(wait, left_ns) for wait in merged]
         if merged:
             # One list for all of them.
             waits.update(dict.fromkeys(group_names, merged))
     return waits, services
+
+
+def _behind_entries(wait: WaitWindow, left_ns: int) -> WaitWindow:
+    """The wait, where entries without a node are in line from an instant on (1.19.0-8, 1.20.0-4).
+
+    How many they are, and where, depends on the order of each tick, and here all ticks have one.
+    """
+    over_ns = wait.spans[-1][1] if wait.certain and wait.spans else wait.useless_ns
+    if over_ns <= left_ns:
+        return wait
+    return replace(wait, missed=wait.missed | {OrderInLine.name})
 
 
 class _Together(msgspec.Struct, frozen=True):
@@ -180,6 +197,21 @@ class _Together(msgspec.Struct, frozen=True):
         """Whether somebody waits more often in one than in another."""
         of_each = zip(*(run.rows for run in self.runs), strict=True)
         return any(len({len(row) for row in rows}) > 1 for rows in of_each)
+
+
+def _entries_vary(replayed: Sequence[tuple[ZoneLine, LineRules]], together: _Together) -> bool:
+    """Whether tokens are further apart than lags explain, where a node has an entry more if it is served after a tick, not before it."""
+    pairs = defaultdict[tuple[ZoneLine, LineRules], list[Replayed]](list)
+    for (line, rules), run in zip(replayed, together.runs, strict=False):
+        pairs[line, replace(rules, lag_ns=0)].append(run)
+    several = [*pairs.values(), together.runs]
+    limits = [*(together.spread.lags_ns for _ in pairs), together.spread.of_token]
+    return any(map(_are_apart, several, limits))
+
+
+def _are_apart(runs: Iterable[Replayed], limit_ns: Callable[[int], int]) -> bool:
+    tokens = zip(*(run.tokens.at_ns for run in runs), strict=False)
+    return any(max(each) - min(each) > limit_ns(token) for token, each in enumerate(tokens))
 
 
 def _note_windows(

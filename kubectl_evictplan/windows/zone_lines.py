@@ -198,7 +198,8 @@ class LineHistory(msgspec.Struct, frozen=True):
     token_at_start_matters: bool
     # Who was taken before whom that could have been taken as well: the replay is the same in every order that says so.
     before: Collection[tuple[InLine, InLine]]
-    # How many passes it took.
+    # See ``RateLimitedTimedQueue``.
+    left_entries_ns: int | None
     passes: int
 
     def first_services(self) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 from realities import World
 from test_bounds import check_world
+from windows.lines import Line
 
 from builders import (
     default_tolerations,
@@ -21,6 +22,8 @@ from kubectl_evictplan.kube.objects import Node, Toleration
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
+from kubectl_evictplan.windows.budget import Budget
+from kubectl_evictplan.windows.line_replays import Replays
 
 STOP = make_event(2, "kubelet-stop", "n0")
 
@@ -139,3 +142,62 @@ def test_a_countdown_may_end_as_late_as_its_node_may_be_tainted(
     assert row.certainty == "possible"
     windows = [(each.earliest_seconds, each.latest_seconds) for each in row.windows]
     assert windows == [(47 + seconds, scenario.end_ns / 1e9)]
+
+
+def not_wholly_explored(line: Line, unknown: str = "order in the line") -> set[tuple[str, int]]:
+    """Waits of which that was not wholly tried."""
+    return {
+        (name, number)
+        for name, waits in line.waits(Replays(Budget())).items()
+        for number, wait in enumerate(waits)
+        if unknown in wait.missed
+    }
+
+
+def line_that_left_entries() -> Line:
+    """One of a and b is tainted at 18, the other one leaves entries in line."""
+    line = Line("1.19.3", step=1)
+    line.silent(18, "a", "b")
+    line.returns(22.3, 23, "a")
+    line.returns(22.3, 23, "b")
+    return line
+
+
+def test_windows_of_whoever_waits_beside_entries_without_a_node_are_bounds() -> None:
+    line = line_that_left_entries()
+    line.silent(34, "a", "b")
+    # Who had left some need not be who is taken first at 34: each tick has an order of its own.
+    assert not_wholly_explored(line) == {("a", 1), ("b", 1)}
+
+
+def test_entries_without_a_node_change_nothing_where_nobody_waits_any_more() -> None:
+    assert not not_wholly_explored(line_that_left_entries())
+
+
+def test_entries_without_a_node_change_nothing_for_who_was_served_before() -> None:
+    line = Line("1.19.3", step=1)
+    line.silent(5, "c")
+    line.silent(18, "a", "b")
+    line.returns(22.3, 23, "a")
+    line.silent(34, "d")
+    waits = not_wholly_explored(line)
+    assert ("d", 0) in waits and ("c", 0) not in waits
+
+
+def test_whether_a_node_has_an_entry_more_depends_on_lags_where_it_is_served_as_a_tick_comes() -> (
+    None
+):
+    line = Line("1.19.3")
+    line.silent(5, "a")
+    line.silent(15, "b")
+    line.silent(20, "c")
+    line.silent(40, "d")
+    # c is served just before the tick at 25, and d finds a token, or just after it, and its second entry takes that: then d is served from 45 on.
+    line.returns(45.5, 50, "d")
+    assert ("d", 0) in not_wholly_explored(line, "lag of passes")
+
+
+def test_nothing_depends_on_lags_where_all_fall_silent_together() -> None:
+    line = Line("1.19.3")
+    line.silent(5, "a", "b", "c")
+    assert not not_wholly_explored(line, "lag of passes")

@@ -100,6 +100,11 @@ class RateLimitedTimedQueue:
 
     __slots__ = ("_entries", "_refreshed", "_refreshed_names", "known", "limiter")
 
+    @property
+    def left_entries_ns(self) -> int | None:
+        """Since when somebody waits beside, or after, entries of names that were removed: see ``SetRemoveQueue``."""
+        return None
+
     def __init__(self, qps: float, *, rate_zero_accepts: bool) -> None:
         """With a full bucket of that rate: see ``TokenBucketRateLimiter``."""
         self.limiter: RateLimiter = TokenBucketRateLimiter(qps, rate_zero_accepts=rate_zero_accepts)

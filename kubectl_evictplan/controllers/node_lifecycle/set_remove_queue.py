@@ -48,6 +48,8 @@ class SetRemoveQueue(RateLimitedTimedQueue):
         "_block_ns",
         "_coming",
         "_entering",
+        "_left",
+        "_left_entries_ns",
         "_made",
         "_present",
         "_ticks",
@@ -58,7 +60,13 @@ class SetRemoveQueue(RateLimitedTimedQueue):
         self._ticks = ticks
         self._entering: dict[str, _Stay] = {}
         self._array: _Array | None = None
+        self._left_entries_ns: int | None = None
         self._begin_anew()
+
+    @property
+    def left_entries_ns(self) -> int | None:
+        """Since when somebody waits beside, or after, entries of names that were removed; None: nobody did."""
+        return self._left_entries_ns
 
     def _begin_anew(self) -> None:
         """The line is empty."""
@@ -71,6 +79,8 @@ class SetRemoveQueue(RateLimitedTimedQueue):
         # How the array is made once it is asked for.
         self._array = None
         self._made = _History([], [])
+        # Whether a name that was removed has left entries there.
+        self._left = False
 
     def __bool__(self) -> bool:
         if self._array is not None:
@@ -87,6 +97,7 @@ class SetRemoveQueue(RateLimitedTimedQueue):
         stay = _Stay(name, at_ns) if refreshed else _Stay(name, at_ns, at_ns)
         if refreshed:
             self._entering[name] = stay
+            self._note_left(at_ns)
         self._made.stays.append(stay)
         if self._array is not None:
             self._array.stays.append(stay)
@@ -120,7 +131,14 @@ class SetRemoveQueue(RateLimitedTimedQueue):
             self._array.fill((now_ns, _LAST_NAME if walked else name))
             self.retire(name, now_ns)
             self._array.entries.remove_first(name)
+            if any(each == name for _, each in self._array.entries.due()):
+                self._left = True
+                self._note_left(now_ns)
         return True
+
+    def _note_left(self, now_ns: int) -> None:
+        if self._left and self._entering and self._left_entries_ns is None:
+            self._left_entries_ns = now_ns
 
     def _has_entry(self, name: str) -> bool:
         """Whether there is an entry of that name, or will be when a tick's turn comes."""

@@ -49,6 +49,19 @@ def next_pass_ns(limiter: RateLimiter, now_ns: int, lag_ns: int) -> int | None:
     return None if ready_ns is None else max(ready_ns, now_ns) + lag_ns + SERVED_AFTER_NS
 
 
+def meeting_view_ns(
+    at_ns: int, shown_late_ns: Sequence[int], limiter: RateLimiter, waits_ns: int
+) -> int:
+    """When the pass comes that would come at ``at_ns``, if it waits for the next late view for so long at most; not past the next token."""
+    place = bisect_left(shown_late_ns, at_ns)
+    if place == len(shown_late_ns):
+        return at_ns
+    later_ns = shown_late_ns[place] + 1
+    assert isinstance(limiter, TokenBucketRateLimiter), "the other one refuses always"
+    in_reach = later_ns - at_ns <= waits_ns
+    return later_ns if in_reach and (later_ns - at_ns) * limiter.qps < SECOND_NS else at_ns
+
+
 def pass_matters(limiter: RateLimiter, now_ns: int, lag_ns: int, planned_ns: int | None) -> bool:
     """Whether a pass now would find a token, or have the next one come at another instant than ``planned_ns``."""
     ready_ns = limiter.ready_at_ns(now_ns)
