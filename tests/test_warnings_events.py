@@ -168,6 +168,18 @@ def test_events_that_find_nothing_to_do() -> None:
     }
 
 
+def test_a_pod_is_not_created_beside_one_of_its_name() -> None:
+    events = [
+        make_event(1, "pod-create", pod=make_pod("p", "n2")),
+        make_event(2, "pod-create", pod=make_pod("q", "n2")),
+        make_event(3, "pod-delete", pods=["default/p"]),
+        make_event(90, "pod-create", pod=make_pod("p", "n2")),
+    ]
+    warnings = warn(["n1", "n2"], [make_pod("p", "n1")], events)
+    said = {w.message: w.objects for w in warnings if w.code == "event-without-effect"}
+    assert said == {"pod-create at 1s does nothing: a pod of that name exists then": ("default/p",)}
+
+
 @pytest.mark.parametrize("effect", ["NoSchedule", "PreferNoSchedule"])
 def test_effects_that_evict_nothing(effect: str) -> None:
     event = make_event(1, "taint", "n1", taint=f"a:{effect}")

@@ -24,6 +24,7 @@ class CreatePod(ScenarioEvent, frozen=True, kw_only=True):
     pods_only = True
     # Its node may be gone.
     seen_by_pod_gc = True
+    idle_because = "a pod of that name exists then"
 
     manifest: Annotated[Manifest, POD_MANIFEST]
 
@@ -52,14 +53,17 @@ class CreatePod(ScenarioEvent, frozen=True, kw_only=True):
 
     def happen(self, cluster: SimulatedCluster) -> None:
         state, pod = cluster.state, self.pod
+        existing = state.pods.get(pod.key)
+        waits = existing and not existing.node_name and existing.deletion_timestamp_ns is None
+        if existing is not None and not waits:
+            return
         cause = cluster.note(self, pod=pod.key)
         if not pod.creation_timestamp_ns:
             pod = replace(pod, creation_timestamp_ns=state.now_seconds_ns)
         pod = replace(pod, uid=uid_of_created(pod, state.offset_ns))
-        existing = state.pods.get(pod.key)
         if existing is None:
             state.create_pod(pod, cause)
-        elif not existing.node_name and existing.deletion_timestamp_ns is None:
+        else:
             # The name waits as its controller's replacement: this is the scheduler binding it.
             state.update_pod(existing, pod)
 
