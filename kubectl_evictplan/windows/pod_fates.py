@@ -14,7 +14,6 @@ import msgspec
 from msgspec.structs import replace
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
-from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.kube.taints import OUT_OF_SERVICE, no_execute_taints
 from kubectl_evictplan.scenarios.actions.nodes import taints_or_cordons_unseen
@@ -206,8 +205,6 @@ class PodFates:
         # Who may wait to the end may be served so late that a countdown ends just before it.
         events_ns.add(world.scenario.end_ns)
         countdowns = self._countdowns(world, decided_again=_decided_again(names, runs))
-        if _taken_off(names, runs):
-            countdowns = replace(countdowns, dues_ns=world.dues_ns)
         tried = _Tried(gathered, PodTimings(world, exits), instants_vary=self._instants_vary)
         gathered.missed.update(*(run.missed_of(names) for run in runs))
         timelines = (end.timeline for run in runs for end in (run.first, run.last))
@@ -384,14 +381,6 @@ def _decided_again(names: list[str], runs: list[PieceRun]) -> bool:
     return any(len(end.record(name).decisions) > 1 for end in ends for name in names)
 
 
-def _taken_off(names: list[str], runs: list[PieceRun]) -> bool:
-    """Whether some tick takes a taint of a node off."""
-    ends = (end for run in runs for end in (run.first, run.last))
-    return any(
-        status == TRUE for e in ends for name in names for _, status in e.record(name).decisions
-    )
-
-
 def _meet_terminating_pods(world: PodWorld) -> bool:
     """Whether events may come after a deletion: how long a deleted pod lingers matters only then."""
     nodes, pods = world.snapshot.nodes, world.snapshot.pods
@@ -424,18 +413,23 @@ def _played_back(
     """Histories of all nodes of a world at one end of a piece, each with each, and whether ticks are seen at their end only. Notes what is ``missed``."""
     end = run.last if latest else run.first
     records = [(name, end.record(name)) for name in names]
+    starts_ns = {event.at_ns for event in end.scenario.events if event.manager_up}
     rows = []
     for name, record in records:
         # What follows changes where an event, or a tick that takes the taint off or exchanges it, meets a timer's end.
         ending = record.ends_of_countdowns(by_exchange=countdowns.told_apart)
         ends_ns = events_ns.union(record.decisions[place][0] for place in ending)
+        waits = run.waits.get(name, [])
+        # A service may also cut a countdown short that something else has begun.
+        begins_ns = {*starts_ns, *record.taints}
+        begins_ns.update(at_ns for wait in waits for span in wait.spans for at_ns in span)
         services = Services(
-            run.waits.get(name, []),
+            waits,
             record,
             end.stops,
             latest=latest,
             beside_others=len(names) > 1,
-            changes_ns=events_ns | {at - delay for at in ends_ns for delay in countdowns.delays_ns},
+            changes_ns=events_ns | countdowns.begun_before(ends_ns) | countdowns.due(begins_ns),
         )
         rows.append(services.histories())
         missed.update(*(history.missed for history in rows[-1]))

@@ -8,7 +8,7 @@ played back. That is what makes windows over many runs affordable.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -71,6 +71,15 @@ class Countdowns(msgspec.Struct, frozen=True):
     begins_ns: frozenset[int]
     told_apart: bool = False
     dues_ns: frozenset[int] = frozenset()
+
+    def begun_before(self, ends_ns: Iterable[int]) -> set[int]:
+        """When countdowns begin that end at one of these instants."""
+        return {at_ns - delay_ns for at_ns in ends_ns for delay_ns in self.delays_ns}
+
+    def due(self, begins_ns: Collection[int]) -> frozenset[int]:
+        """When countdowns end that run at the start, or that events begin, or something at one of these instants."""
+        begins_ns = self.begins_ns.union(begins_ns)
+        return self.dues_ns.union(at + delay for at in begins_ns for delay in self.delays_ns)
 
 
 class PodWorld(msgspec.Struct, frozen=True):
@@ -174,10 +183,10 @@ class PodWorld(msgspec.Struct, frozen=True):
             for event in events
             if isinstance(event, AddTaint | SetTolerations) or event.node or event.pod
         )
-        return Countdowns(frozenset(delays_ns), frozenset(begins_ns))
+        return Countdowns(frozenset(delays_ns), frozenset(begins_ns), dues_ns=self._dues_ns)
 
     @property
-    def dues_ns(self) -> frozenset[int]:
+    def _dues_ns(self) -> frozenset[int]:
         """Offsets after the start at which countdowns that run then end, at the earliest or at the latest."""
         nodes = {n.name: n for n in self.snapshot.nodes if no_execute_taints(n.taints)}
         start_ns, found = self.scenario.start_ns, set[int]()

@@ -13,12 +13,13 @@ from builders import (
     make_snapshot,
     make_taint,
     ns,
+    tolerates,
 )
 from kubectl_evictplan.cluster.timeline import MasterDisruptionEntered, PodDeleted
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.prediction.predict import predict
-from kubectl_evictplan.scenarios.scenario import ControllerSettings
+from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
 from kubectl_evictplan.simulation.simulate import simulate
 
 NODES = ("n0", "n1", "n2", "n3", "n4")
@@ -121,3 +122,43 @@ def test_what_happens_at_one_end_of_a_piece_only_may_come_as_late_as_instants_in
         assert any(low <= deleted <= high for low, high in spans), (phase, deleted, spans)
     # And no window reaches from one fate to the other.
     assert not any(low < 40 < high for low, high in spans)
+
+
+def told_of_a_silent_node(
+    added: float | None, seconds: int | None, *events: ScenarioEvent
+) -> list[tuple[float, float]]:
+    """Windows of a pod that tolerates the taint B for so many seconds (None: for ever), and nothing else; its node falls silent, and is tainted some time after 10.6.
+
+    ``added``: since when the node has that taint; None: it has it not at the start.
+    """
+    taints = [] if added is None else [make_taint("B:NoExecute", added=added)]
+    snapshot = make_snapshot(
+        [make_node("n0", taints=taints), make_node("n1")],
+        [make_pod("p", "n0", tolerations=[tolerates("B", seconds)])],
+        leases=[make_lease(name, -0.5, duration_seconds=4) for name in ("n0", "n1")],
+    )
+    flags = {"node-monitor-period": "2s", "node-monitor-grace-period": "9s"}
+    settings = ControllerSettings(kubernetes_version="1.35.0", flags=flags)
+    configuration = resolve_configuration(settings, snapshot.control_plane)
+    silent = make_event(0.7, "kubelet-stop", ["n0"], last_heartbeat=0.6)
+    scenario = make_scenario([silent, *events], horizon=60)
+    (eviction,) = predict(snapshot, scenario, configuration).evictions
+    return [(each.earliest_seconds, each.latest_seconds) for each in eviction.windows]
+
+
+def test_a_pass_may_cut_a_countdown_short_until_just_before_it_ends() -> None:
+    put = make_event(8.3, "taint", ["n0"], taint="B:NoExecute")
+    assert told_of_a_silent_node(None, 4, put) == [(10.6, 12.3)]
+
+
+def test_also_one_that_a_new_process_has_begun() -> None:
+    restart = make_event(2, "controller-stop"), make_event(3, "controller-start")
+    *_, last = told_of_a_silent_node(-20, 13, *restart)
+    assert last[1] == 16
+    assert last[0] < 12.1
+
+
+def test_also_one_that_other_tolerations_have_begun() -> None:
+    tolerations = [tolerates("B", 4)]
+    event = make_event(8.3, "pod-tolerations", pods=("default/p",), tolerations=tolerations)
+    assert told_of_a_silent_node(-20, None, event)[-1] == (10.6, 12.3)
