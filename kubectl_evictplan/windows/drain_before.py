@@ -16,6 +16,7 @@ from kubectl_evictplan.windows.drain_instants import NodeDrain
 from kubectl_evictplan.windows.drain_plan import DrainPlan, Leaving, PlannedTurn
 from kubectl_evictplan.windows.drain_rivals import RowBounds
 from kubectl_evictplan.windows.outcome import EvictionKey
+from kubectl_evictplan.windows.spans import Span
 
 # kubectl lists the pods of a node before it begins with it.
 _LISTED_NS = SECOND_NS
@@ -65,6 +66,23 @@ def over_by(until_ns: int, rows: Mapping[EvictionKey, RowBounds]) -> dict[Evicti
             if gone is not None:
                 gone = gone._replace(earliest_ns=min(gone.earliest_ns, until_ns))
             found[key] = row._replace(gone=gone)
+    return found
+
+
+def again_by(
+    again: Mapping[tuple[str, str, str], Span], rows: Mapping[EvictionKey, RowBounds]
+) -> dict[tuple[str, str, str], Span]:
+    """Further deletions of pods, by (pod, uid, controller), as far as those of which ``rows`` know by when they are gone are there."""
+    gone_ns = {
+        (key.pod, key.uid): row.gone.latest_ns
+        for key, row in rows.items()
+        if row.gone is not None and row.gone.latest_ns is not None
+    }
+    found = {}
+    for (pod, uid, controller), (first_ns, last_ns) in again.items():
+        latest_ns = min(last_ns, gone_ns.get((pod, uid), last_ns))
+        if first_ns <= latest_ns:
+            found[pod, uid, controller] = first_ns, latest_ns
     return found
 
 

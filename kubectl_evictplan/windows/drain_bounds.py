@@ -25,6 +25,7 @@ from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenari
 from kubectl_evictplan.windows.drain_accounts import Accounts
 from kubectl_evictplan.windows.drain_before import (
     Before,
+    again_by,
     deleted_before,
     earlier_processes,
     over_by,
@@ -128,6 +129,7 @@ class DrainBounds:
         }
         self._prove(plan, *rest, Before(deleted_ns, self._begins))
         self.rows |= surely
+        self.again = again_by(self.again, surely)
 
     def _earliest_ns(self) -> dict[tuple[str, str], int]:
         """By (pod, uid) of those that some process may evict, the offset before which none does; nothing where it is not certain whom they find."""

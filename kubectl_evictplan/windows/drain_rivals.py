@@ -109,13 +109,14 @@ class Rivals:
                         yield key, RowBounds(pod.node_name, (span,), False, gone, False)
 
     def again(self) -> dict[tuple[str, str, str], Span]:
-        """By (pod, uid, controller), where the controller deletes it more often than once; uid "": whoever was made in its stead."""
+        """By (pod, uid, controller), where the controller may delete it more often than once; uid "": whoever was made in its stead."""
         found: dict[tuple[str, str, str], Span] = {}
         for (key, uid), (_, rivals) in self._of_pod.items():
             for controller, own in _by_controller(rivals):
-                latest_ns = _latest_ns(own, rivals)
+                known_ns = _latest_ns(own, rivals)
+                latest_ns = HORIZON_DEFAULT_MAX_NS if known_ns is None else known_ns
                 every_ns = sorted(one.earliest_ns for one in own)
-                if len(own) > 1 and latest_ns is not None and every_ns[1] <= latest_ns:
+                if len(own) > 1 and every_ns[1] <= latest_ns:
                     found[key, uid, controller] = every_ns[1], latest_ns
         for key, rivals in self._of_name.items() if self._known else ():
             for controller, own in _by_controller(rivals):

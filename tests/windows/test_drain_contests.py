@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from builders import ns
 from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE, DrainEnd
 from kubectl_evictplan.prediction.predict import predict
-from kubectl_evictplan.scenarios.scenario import ScenarioEvent
+from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, ScenarioEvent
 
 # What a write of the budget costs whoever asks in that moment.
 CONFLICT_S = 0.6
@@ -216,6 +216,13 @@ def test_of_two_processes_on_one_node_one_evicts_by_when_the_first_surely_does()
     low, high = bounds.again["default/free-0", "uid-default-free-0", EVICTION_API]
     assert 9 < low / 1e9 < high / 1e9 < 9 + 1
     assert bounds.exit_codes == {0: frozenset({0}), 1: frozenset({0})}
+
+
+def test_who_may_go_at_any_time_may_be_deleted_again_at_any_time_by_the_other_process() -> None:
+    web = drained_cluster(App("web", ["a1", "a1", "b1"], most=1))
+    bounds = proven(web, drain("a1", at=1), drain("a1", at=9), ready=(ns(3), None))
+    low, high = bounds.again["default/web-0", "uid-default-web-0", EVICTION_API]
+    assert (low // ns(1), high) == (9, HORIZON_DEFAULT_MAX_NS)
 
 
 def test_neither_of_two_ways_to_delete_is_certain_although_the_pod_goes() -> None:
