@@ -319,7 +319,7 @@ class DrainBounds:
             if self._requests.is_refused(task.pod, turn):
                 continue
             gone = turn.delays(task.pod).gone
-            if gone is not None and not (alone or self.plan.others.let_end(turn.drain.node)):
+            if gone is not None and not self._ends_in_time(turn, latest_ns, gone, alone=alone):
                 gone = gone[0], HORIZON_DEFAULT_MAX_NS
             begun_ns = priced.start_ns if alone and self._asks_on(task.pod, turn) else None
             rival = Rival(
@@ -449,6 +449,15 @@ class DrainBounds:
             WaitKey(turn.drain.process, fate.pod.key, fate.pod.uid, fate.budgets): wait_from(
                 start, fate.wait
             )
+    def _ends_in_time(
+        self, turn: PlannedTurn, latest_ns: int | None, gone: Range, *, alone: bool
+    ) -> bool:
+        """Whether the kubelet ends a pod that is deleted by then before anything keeps it from that."""
+        ended_ns = self._ended_ns(turn)
+        if ended_ns >= HORIZON_DEFAULT_MAX_NS:
+            return alone or self.plan.others.let_end(turn.drain.node)
+        return alone and latest_ns is not None and latest_ns + gone[1] < ended_ns
+
             for fate in fates.pods
             if fate.wait is not None
         }

@@ -14,6 +14,7 @@ from drain_worlds import (
     drained_cluster,
     drains,
     proven,
+    row,
 )
 from drawn_drains import contradictions, mixed_reality
 from msgspec.structs import replace
@@ -137,6 +138,19 @@ def test_whatever_happens_to_the_node_kubectl_waits_for_whom_the_kubelet_ends() 
     assert only_end(tainted)[1] == pytest.approx(33, abs=1.5)
     silent = proven(free, drain("a1"), make_event(2, "kubelet-stop", "a1"))
     assert only_end(silent)[1] is None
+
+
+def test_whom_kubectl_gave_up_is_there_as_long_as_a_kubelet_that_falls_silent_does_not_end_it() -> (
+    None
+):
+    free = drained_cluster(App("free", ["a1"], grace=30))
+    drains = [drain("a1", at=1, timeout_ns=ns(5))] * 2
+    for stop, gone in ((20, DAY), (60, 33)):
+        bounds = proven(free, *drains, make_event(stop, "kubelet-stop", "a1"))
+        found = row(bounds, "free-0").gone
+        assert found is not None
+        assert found.latest_ns is not None
+        assert found.latest_ns / 1e9 == pytest.approx(gone, abs=1.5)
 
 
 def test_who_is_gone_because_somebody_else_deletes_it_is_not_evicted_after_that() -> None:
