@@ -41,7 +41,7 @@ from kubectl_evictplan.windows.drain_delays import (
     takes,
     until_first_node,
 )
-from kubectl_evictplan.windows.drain_disturbed import Disturbances, told_together, until_another
+from kubectl_evictplan.windows.drain_disturbed import disturbances, told_together, until_another
 from kubectl_evictplan.windows.drain_firsts import FirstRequests
 from kubectl_evictplan.windows.drain_instants import NodeDrain, Within
 from kubectl_evictplan.windows.drain_landings import landings
@@ -129,7 +129,7 @@ class DrainBounds:
         }
         self._prove(plan, *rest, Before(deleted_ns, self._begins))
         self.rows |= surely
-        self.again = again_by(self.again, surely)
+        self.again = again_by(self._rivals.again(), surely)
 
     def _earliest_ns(self) -> dict[tuple[str, str], int]:
         """By (pod, uid) of those that some process may evict, the offset before which none does; nothing where it is not certain whom they find."""
@@ -175,7 +175,7 @@ class DrainBounds:
         progress = Progress(covered, recoveries, plan, before)
         self.covered = covered
         self._accounts = Accounts(covered, recoveries, rules)
-        self._disturbances = _disturbances(world, plan, ready, rooms, rules)
+        self._disturbances = disturbances(world, plan, ready, rooms, rules)
         self._begins = dict(self._earliest_begins(plan, Contests(covered, progress)))
         firsts = FirstRequests(covered, progress, self._begins, rules)
         openings = Openings(covered, progress, self._begins)
@@ -230,13 +230,20 @@ class DrainBounds:
             codes = codes_after(codes, passing.reasons)
             if passing.reasons == FOR_EVER:
                 if not fates.whole:
-                    contest = self._contests.of_turn(turn, start[0], start[1])
-                    priced = self._contests.priced((), contest, start[1])
-                    self._note_rivals(turn, start[0], contest, priced)
+                    self._note_others(turn, start)
                 self.never_begun.update(one.drain for one in turns[turn.drain.place + 1 :])
                 break
             start = self._next_start(turn, start, fates, passing)
         self.exit_codes[process] = codes
+
+    def _note_others(self, turn: PlannedTurn, start: Range) -> None:
+        """Pods of a node with which kubectl is never through, of which nothing narrower is proven."""
+        contest = self._contests.of_turn(turn, start[0], start[1])
+        priced = self._contests.priced((), contest, start[1])
+        self._note_rivals(turn, start[0], contest, priced)
+        waits = dict(self._waits.of(turn, start[0], contest, priced))
+        known = self.turns[turn.drain]
+        self.turns[turn.drain] = known._replace(waits={**waits, **known.waits})
 
     def _follow_widely(
         self, start: Range, codes: frozenset[int | None], turns: Sequence[PlannedTurn]
@@ -442,13 +449,6 @@ class DrainBounds:
         """Until then pods of the node end as the kubelet ends them."""
         return HORIZON_DEFAULT_MAX_NS if self.plan.others.let_end(turn.drain.node) else turn.calm_ns
 
-    def _note_turn(
-        self, turn: PlannedTurn, start: Range, fates: TurnFates, passing: Passing
-    ) -> None:
-        waits = {
-            WaitKey(turn.drain.process, fate.pod.key, fate.pod.uid, fate.budgets): wait_from(
-                start, fate.wait
-            )
     def _ends_in_time(
         self, turn: PlannedTurn, latest_ns: int | None, gone: Range, *, alone: bool
     ) -> bool:
@@ -458,6 +458,13 @@ class DrainBounds:
             return alone or self.plan.others.let_end(turn.drain.node)
         return alone and latest_ns is not None and latest_ns + gone[1] < ended_ns
 
+    def _note_turn(
+        self, turn: PlannedTurn, start: Range, fates: TurnFates, passing: Passing
+    ) -> None:
+        waits = {
+            WaitKey(turn.drain.process, fate.pod.key, fate.pod.uid, fate.budgets): wait_from(
+                start, fate.wait
+            )
             for fate in fates.pods
             if fate.wait is not None
         }
@@ -469,16 +476,6 @@ class DrainBounds:
         self.turns[turn.drain] = TurnBounds(
             Within(*start), end, passing.reasons, waits, fates.whole
         )
-
-
-def _disturbances(
-    world: DrainWorld, plan: DrainPlan, ready: ReadyTimes, rooms: Rooms, rules: EvictionRules
-) -> Disturbances:
-    covered = CoveredPods(world._replace(steady=False, quiet=False), plan, ready, rules)
-    unchanged = (n for n in plan.taking_nodes() if n.name not in world.deleted.changed)
-    elsewhere = Elsewhere(unchanged, world.snapshot.pods)
-    progress = Progress(covered, Recoveries(covered, elsewhere, rooms), plan)
-    return Disturbances(plan, Contests(covered, progress))
 
 
 def _pause(turn: PlannedTurn) -> Range:

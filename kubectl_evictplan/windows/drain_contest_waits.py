@@ -42,7 +42,8 @@ class ContestWaits:
             waits = not task.replacement and task.pod not in contest.failing
             refused = self._requests.is_refused(task.pod, turn)
             refused = refused and task.pod.deletion_timestamp_ns is None
-            waits = waits and not task.granted and (bool(budgets) or refused)
+            granted = task.granted and not self._requests.is_refused_if_changed(task.pod, turn)
+            waits = waits and not granted and (bool(budgets) or refused)
             if waits and (task.pod.key, task.pod.uid) not in self._never_wait:
                 # Nobody gives up whom he surely evicts.
                 gives_up = timeout and not (task.goes and turn.known)
@@ -79,3 +80,10 @@ class ContestWaits:
             until = Within(since_ns, priced.end_ns)
             wait = Wait(since_ns, until, frozenset((FAILED,)), certain=sure, by_ns=by_ns)
             yield WaitKey(process, pod.key, pod.uid, budgets), wait
+        for leaving in turn.leaving:
+            if self._requests.is_an_error(leaving.pod, turn):
+                # If it is still there.
+                budgets = self._requests.refusing(leaving.pod, turn)
+                until = Within(since_ns, priced.end_ns)
+                wait = Wait(since_ns, until, frozenset((FAILED,)), certain=False)
+                yield WaitKey(process, leaving.pod.key, leaving.pod.uid, budgets), wait

@@ -127,21 +127,33 @@ class CoveredPods:
         """How much later it is evicted at most because it changes in the moment of a DELETE that must find it as it was read.
 
         Who is Pending (a ``guest`` too) may be Running then: that is read again at once. Who is not Ready may be then,
-        or, unless kubectl is ``alone``, be deleted by somebody else: where a budget covers it, that is a 429.
+        or, unless kubectl is ``alone``, be deleted by somebody else.
         """
         if not self._may_change(pod, guest=guest):
             return 0
         begins = self._rules.ignores_pending and (guest or self.may_start_late(pod))
         begun_ns = CONFLICT[1] if begins else 0
-        others_ns = 0 if alone else self.deleted_meanwhile_ns(pod, guest=guest)
-        if not others_ns and not alone:
-            return 2 * begun_ns
         starting_ns = self._asked_again_ns(pod) if guest or self.is_starting(pod) else 0
+        others_ns = 0 if alone else self.deleted_meanwhile_ns(pod, guest=guest)
         return begun_ns + starting_ns + others_ns
 
     def deleted_meanwhile_ns(self, pod: Pod, *, guest: bool) -> int:
-        """So much of ``held_up_ns`` only if somebody else has deleted it meanwhile."""
-        return self._asked_again_ns(pod) if self._may_change(pod, guest=guest) else 0
+        """So much of ``held_up_ns`` only if somebody else has deleted it meanwhile.
+
+        Who is Pending is read again at once then too; of others that is a 429 where a budget covers them.
+        """
+        if not self._may_change(pod, guest=guest):
+            return 0
+        pending = self._rules.ignores_pending and (guest or pod.phase == "Pending")
+        return max(self._asked_again_ns(pod), CONFLICT[1] if pending else 0)
+
+    def is_refused_if_changed(self, pod: Pod, *, alone: bool) -> bool:
+        """Whether its budget, which lets it go unready, may answer 429 once all the same, because it changes in that moment.
+
+        ``alone``: nobody else deletes it.
+        """
+        changes = self._may_change(pod, guest=False) and (not alone or self.is_starting(pod))
+        return changes and self._asked_again_ns(pod) > 0
 
     @staticmethod
     def _may_change(pod: Pod, *, guest: bool) -> bool:

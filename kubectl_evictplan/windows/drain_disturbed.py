@@ -11,11 +11,19 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from kubectl_evictplan.cluster.placement import Elsewhere
+from kubectl_evictplan.cluster.readiness import ReadyTimes
+from kubectl_evictplan.cluster.rooms import Rooms
 from kubectl_evictplan.cluster.timeline import DrainEnd
+from kubectl_evictplan.kube.disruption import EvictionRules
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS
 from kubectl_evictplan.windows.drain_contests import Contests, Priced
+from kubectl_evictplan.windows.drain_covered import CoveredPods
 from kubectl_evictplan.windows.drain_plan import DrainPlan, PlannedTurn
+from kubectl_evictplan.windows.drain_progress import Progress
+from kubectl_evictplan.windows.drain_recovery import Recoveries
 from kubectl_evictplan.windows.drain_tasks import Contest, Task
+from kubectl_evictplan.windows.drain_world import DrainWorld
 
 _ANYHOW: frozenset[DrainEnd | None] = frozenset(
     (DrainEnd.DRAINED, DrainEnd.REFUSED, DrainEnd.ERROR, None)
@@ -77,6 +85,17 @@ class Disturbances:
             # How many pods it may find is not known.
             return limited._replace(until_ns=None, reasons=limited.reasons | {None})
         return limited
+
+
+def disturbances(
+    world: DrainWorld, plan: DrainPlan, ready: ReadyTimes, rooms: Rooms, rules: EvictionRules
+) -> Disturbances:
+    """Of a world to which something else happens."""
+    covered = CoveredPods(world._replace(steady=False, quiet=False), plan, ready, rules)
+    unchanged = (n for n in plan.taking_nodes() if n.name not in world.deleted.changed)
+    elsewhere = Elsewhere(unchanged, world.snapshot.pods)
+    progress = Progress(covered, Recoveries(covered, elsewhere, rooms), plan)
+    return Disturbances(plan, Contests(covered, progress))
 
 
 def told_together(

@@ -30,12 +30,17 @@ class Requests:
     def refusing(self, pod: Pod, turn: PlannedTurn) -> tuple[str, ...]:
         """The budgets, as "namespace/name", that may refuse it."""
         places = self.asked_of(pod, turn)
-        if not self.counts(pod, turn):
+        changes = bool(places) and self.is_refused_if_changed(pod, turn)
+        if not (changes or self.counts(pod, turn)):
             return ()
         if len(places) == 1 and (asking := self._progress.asking(places[0])) is not None:
-            changes = self._covered.held_up_ns(pod, guest=False, alone=turn.known) > 0
             return self._covered.names(places if asking.refuses or changes else ())
         return self._covered.names(places)
+
+    def is_refused_if_changed(self, pod: Pod, turn: PlannedTurn) -> bool:
+        """As ``CoveredPods.is_refused_if_changed``, if it is evicted at all and not deleted."""
+        evicts = not turn.options.disable_eviction
+        return evicts and self._covered.is_refused_if_changed(pod, alone=turn.known)
 
     def counts(self, pod: Pod, turn: PlannedTurn) -> bool:
         """Whether a pod that is there at the start may need a disruption."""

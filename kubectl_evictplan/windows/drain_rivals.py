@@ -120,10 +120,10 @@ class Rivals:
                     found[key, uid, controller] = every_ns[1], latest_ns
         for key, rivals in self._of_name.items() if self._known else ():
             for controller, own in _by_controller(rivals):
-                latest_ns = _last_ns(own)
-                if latest_ns is not None:
+                last_ns = _last_ns(own)
+                if last_ns is not None:
                     earliest_ns = min(one.earliest_ns for one in own)
-                    found[key, "", controller] = earliest_ns, latest_ns
+                    found[key, "", controller] = earliest_ns, last_ns
         return found
 
 

@@ -21,7 +21,10 @@ from kubectl_evictplan.kube.disruption import EvictionRules
 from kubectl_evictplan.kube.infrastructure import Infrastructure, Namespace
 from kubectl_evictplan.kube.objects import ClusterSnapshot, PodWebhook
 from kubectl_evictplan.windows.drain_bounds import DrainBounds, TurnBounds
-from kubectl_evictplan.windows.drain_delays import REFUSED
+from kubectl_evictplan.windows.drain_delays import CONFLICT, REFUSED
+
+# Up to 1.18 budgets are asked about whoever terminates, and count whoever is not Ready.
+OLD = EvictionRules(ignores_pending=False, lets_unready_go=False)
 
 # -- one process ---------------------------------------------------------------------------------------------
 
@@ -154,6 +157,21 @@ def test_a_pod_that_may_be_ready_in_the_moment_of_its_delete_may_be_asked_for_on
     assert (wait.certain, wait.ends) == (False, {"evicted"})
 
 
+def test_a_pending_pod_that_another_process_deletes_meanwhile_is_read_once_more() -> None:
+    snapshot = drained_cluster(App("web", ["a1", "b1"], unready=[0]))
+    found = []
+    for phase in ("Running", "Pending"):
+        pods = tuple(
+            replace(pod, phase=phase) if pod.ready != "True" else pod for pod in snapshot.pods
+        )
+        bounds = proven(replace(snapshot, pods=pods), drain("a1"), drain("a1"))
+        again = bounds.again["default/web-0", "uid-default-web-0", EVICTION_API]
+        found.append((row(bounds, "web-0").spans, again[1]))
+    (running, running_ns), (pending, pending_ns) = found
+    # Of a Pending pod the DELETE must find it as it was read (shouldEnforceResourceVersion).
+    assert (pending, pending_ns - running_ns) == (running, CONFLICT[1])
+
+
 def test_a_pod_that_changes_as_another_process_deletes_it_is_answered_for_and_asked_for_again() -> (
     None
 ):
@@ -164,6 +182,30 @@ def test_a_pod_that_changes_as_another_process_deletes_it_is_answered_for_and_as
     _, again_ns = beside.again["default/web-0", "uid-default-web-0", EVICTION_API]
     # Read, found changed and answered; ten seconds; read and deleted, or asked for once more.
     assert again_ns - ns(latest(alone, "web-0")) >= ns(10) + 3 * REFUSED[1]
+    # Nobody refuses it where it is asked for once.
+    for bounds, waiting in ((alone, set()), (beside, {"default/web-0"})):
+        for turn in bounds.turns.values():
+            assert {key.pod for key in turn.waits} == waiting
+
+
+def test_whoever_may_be_refused_beside_a_pod_that_is_never_let_go_is_told() -> None:
+    never = App("bare", ["a1", "b1"], "", least=2)
+    unready = App("web", ["a1", "a1", "b1"], least=1, unready=[0])
+    bounds = proven(drained_cluster(never, unready), drain("a1", force=True), rules=OLD)
+    assert only_turn(bounds).reasons == {None}
+    found = {key.pod: wait.certain for key, wait in only_turn(bounds).waits.items()}
+    assert found == {"default/bare-0": True, "default/web-0": False, "default/web-1": False}
+
+
+def test_a_terminating_pod_under_two_budgets_may_fail_where_budgets_are_asked_about_it() -> None:
+    snapshot = under_two_budgets("a1", "b1", replicas=2)
+    pods = tuple(
+        replace(pod, deletion_timestamp_ns=START_NS + ns(20)) if pod.name == "web-0" else pod
+        for pod in snapshot.pods
+    )
+    bounds = proven(replace(snapshot, pods=pods), drain("a1", at=1), rules=OLD)
+    [wait] = only_turn(bounds).waits.values()
+    assert (wait.ends, wait.certain) == ({"error"}, False)
 
 
 @pytest.mark.parametrize("deletes", [True, False])
