@@ -266,6 +266,10 @@ def draw_reality(
     scenario = with_last_heartbeats(world.snapshot, scenario, part("renewals"), jitter)
     names = sorted(node.name for node in world.snapshot.nodes)
     renamed = dict(zip(names, part("names").sample(names, len(names)), strict=True))
+    # A tick of the second of which a status tells may have come before that was posted, or after it.
+    posts = random.Random(f"posts {timing.monitor_phase_ns} {timing.timer_start_fraction}")
+    late = tuple(renamed[name] for name in names if posts.random() < 0.4)
+    timing = replace(timing, posted_late=late)
     drift = part("drift")
     if drift.random() < 0.5:
         timing = drifting(world, scenario, timing, drift)

@@ -93,6 +93,19 @@ def renew_period_ns(lease: Lease | None) -> int:
     return lease.lease_duration_seconds * SECOND_NS // _RENEWALS_PER_DURATION
 
 
+def posted_since_renewal_ns(node: Node, lease: Lease | None, seen_ns: int) -> int | None:
+    """The second in which the kubelet may have posted a status after its last renewal before the look; None: it has not.
+
+    What lies after the look was written by a clock that is ahead.
+    """
+    ready = node.condition(READY)
+    renewed_ns = None if lease is None else lease.renew_time_ns
+    posted_ns = None if ready is None else ready.last_heartbeat_time_ns
+    if posted_ns is None or renewed_ns is None or posted_ns > seen_ns:
+        return None
+    return posted_ns if posted_ns + SECOND_NS > renewed_ns else None
+
+
 def is_up_at_start(node: Node, lease: Lease | None, seen_ns: int) -> bool:
     """Whether a node's kubelet is taken to be alive when the scenario starts."""
     if node.ready_status == "Unknown":

@@ -35,6 +35,7 @@ class Timing(msgspec.Struct, frozen=True):
     ``still_in_line``: nodes that are in line at a warm start although they have the taint: see ``windows/spent_tokens.still_in_line``.
     ``probes_anew_ticks``: so many ticks before a warm start all grace periods began anew (1: with the newest one), for it ended that all
     zones were down; 0: with none that matters.
+    ``posted_late``: nodes of which a tick of the second in which they came to be as they are at a warm start has not seen that yet.
     ``initial_token``: whether a zone with waiting nodes has a token at a warm start.
     ``pod_gc_phase_ns``: from the start to the first pod garbage collection loop.
     ``pod_gc_cost_ns``: added to every period of that loop.
@@ -61,6 +62,7 @@ class Timing(msgspec.Struct, frozen=True):
     zone_states: tuple[tuple[str, str], ...] = ()
     still_in_line: tuple[str, ...] = ()
     probes_anew_ticks: int = 0
+    posted_late: tuple[str, ...] = ()
     initial_token: bool = True
     pod_gc_phase_ns: int = 0
     pod_gc_cost_ns: int = 0

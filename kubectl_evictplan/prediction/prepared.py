@@ -14,7 +14,11 @@ from itertools import compress, count
 
 from msgspec.structs import replace
 
-from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns
+from kubectl_evictplan.cluster.kubelets import (
+    is_up_at_start,
+    observed_at_ns,
+    posted_since_renewal_ns,
+)
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
 from kubectl_evictplan.controllers.pod_gc import NOT_TERMINATED_PHASES, is_terminated
@@ -154,7 +158,7 @@ class PreparedCluster:
     def silence_class(self, name: str) -> Hashable | None:
         """Return what tells a node that falls silent alone from others that do, but for its last renewal.
 
-        None where more does: it moves by itself, tells no renewal, or finished pods everywhere are looked at in order.
+        None where more does: it moves by itself, tells no renewal, has posted a status since the last one, or finished pods everywhere are looked at in order.
         """
         zone, lease = self._counting.get(name), self.snapshot.leases.get(name)
         if zone is None or lease is None or lease.renew_time_ns is None:
@@ -163,6 +167,8 @@ class PreparedCluster:
         if self.too_many_terminated(nothing) or not self._may_leave_out_nodes(nothing):
             return None
         node = self.nodes[name]
+        if posted_since_renewal_ns(node, lease, self.start_ns) is not None:
+            return None
         # Nodes that are found at one instant are taken in the order of their names.
         before = bisect_left(self._names_never_left_out, name)
         conditions = tuple((one.type, one.status, one.reason) for one in node.conditions)

@@ -15,7 +15,12 @@ from functools import partial
 import msgspec
 from msgspec.structs import replace
 
-from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns, renew_period_ns
+from kubectl_evictplan.cluster.kubelets import (
+    is_up_at_start,
+    observed_at_ns,
+    posted_since_renewal_ns,
+    renew_period_ns,
+)
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
 from kubectl_evictplan.engine.event_queue import LoopGrid
@@ -148,7 +153,17 @@ class AlikeNodes:
         key = scenario.start_ns, name
         if key not in self._healthy:
             self._healthy[key] = name in self._nodes and self._renews(name, scenario.start_ns)
-        return self._healthy[key]
+        return self._healthy[key] and not self._may_end_with_a_status(name, scenario)
+
+    def _may_end_with_a_status(self, name: str, scenario: Scenario) -> bool:
+        """Whether the last that is heard of the kubelet may be a status of before the start, and not a renewal."""
+        node, lease = self._nodes[name], self._snapshot.leases.get(name)
+        seen_ns = observed_at_ns(self._snapshot, scenario.start_ns)
+        if posted_since_renewal_ns(node, lease, seen_ns) is None:
+            return False
+        from kubectl_evictplan.windows import newest_statuses  # few nodes
+
+        return newest_statuses.falls_silent_then(name, lease, scenario)
 
     def _renews(self, name: str, start_ns: int) -> bool:
         node, lease = self._nodes[name], self._snapshot.leases.get(name)

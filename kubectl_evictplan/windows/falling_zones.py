@@ -17,6 +17,7 @@ from kubectl_evictplan.kube.taints import is_lifecycle_no_execute
 from kubectl_evictplan.scenarios.actions.nodes import taints_or_cordons_unseen
 from kubectl_evictplan.scenarios.actions.processes import StopKubelet
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
+from kubectl_evictplan.windows.newest_statuses import heard_until_ns
 from kubectl_evictplan.windows.spans import Span
 from kubectl_evictplan.windows.unknowns.last_heartbeats import (
     last_heartbeat_window,
@@ -46,6 +47,7 @@ class FallingZones:
         self._snapshot = snapshot
         self._scenario = scenario
         self._seen_ns = observed_at_ns(snapshot, scenario.start_ns)
+        self._step_max_ns = step_max_ns
         # A tick sees a kubelet's newest renewal at most so much later than the one before it.
         self._renewal_max_ns = configuration.node_monitor_grace_period_ns - step_max_ns
         zones = ZoneMembership(configuration)
@@ -92,6 +94,10 @@ class FallingZones:
                     return False  # the scenario says that it is heard once more
                 heartbeat = renewed_ns, renewed_ns
             if heartbeat is not None:
+                given = node, self._snapshot, self._scenario.start_ns, self._step_max_ns
+                until_ns = heard_until_ns(*given)
+                if until_ns is not None and heartbeat[0] <= 0:
+                    heartbeat = heartbeat[0], max(heartbeat[1], until_ns)
                 self.silent.setdefault(zone, {})[node.name] = heartbeat
             return not up or self._renews_in_time(lease)
         stays = node.ready_status == "Unknown" or (

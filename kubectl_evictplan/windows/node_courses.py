@@ -32,6 +32,7 @@ from kubectl_evictplan.scenarios.actions.processes import (
     TouchLease,
 )
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
+from kubectl_evictplan.windows.newest_statuses import heard_until_ns
 from kubectl_evictplan.windows.noticing import Noticing
 from kubectl_evictplan.windows.processes_up import ProcessLife, process_lives
 from kubectl_evictplan.windows.spans import NEVER_NS, Span
@@ -194,7 +195,8 @@ class NodeCourses:
         if not is_up_at_start(node, lease, seen_ns):
             draft.silent = before
             if lease is not None and lease.renew_time_ns is not None:
-                draft.silent = (lease.renew_time_ns - self._scenario.start_ns,) * 2
+                renewed_ns = lease.renew_time_ns - self._scenario.start_ns
+                draft.silent = self._or_by_status(name, (renewed_ns, renewed_ns))
         return draft
 
     def _follow(self, name: str, drafts: list[_Draft], index: int, event: ScenarioEvent) -> None:
@@ -203,6 +205,8 @@ class NodeCourses:
             self._silence_before(name, drafts, index, event)
             if newest.silent is None:
                 newest.silent = self._last_heartbeat(name, newest.stretch, index, event)
+                if newest is drafts[0]:
+                    newest.silent = self._or_by_status(name, newest.silent)
             elif event.last_heartbeat_ns is not None:
                 newest.silent = self._heard_once_more(newest.silent, event.last_heartbeat_ns)
         elif isinstance(event, PostReady | StartKubelet) and newest.stretch.status is not None:
@@ -215,6 +219,15 @@ class NodeCourses:
             drafts.append(_Draft(Stretch(within, status), silent))
         elif isinstance(event, TouchLease):
             newest.stretch.passed_over = True
+
+    def _or_by_status(self, name: str, renewed: Span) -> Span:
+        """A last renewal, where the kubelet may have posted a status of before the start since then."""
+        node = self._nodes.get(name)
+        if node is None or renewed[0] > 0:
+            return renewed
+        given = node, self._snapshot, self._scenario.start_ns, self.step_max_ns
+        until_ns = heard_until_ns(*given)
+        return renewed if until_ns is None else (renewed[0], max(renewed[1], until_ns))
 
     def _silence_before(
         self, name: str, drafts: Sequence[_Draft], index: int, event: StopKubelet

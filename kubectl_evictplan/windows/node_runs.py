@@ -217,6 +217,7 @@ class NodeRunner:
             zone_states=piece.zone_states,
             still_in_line=piece.still_in_line,
             probes_anew_ticks=piece.probes_anew_ticks,
+            posted_late=piece.posted_late,
             serves_queues=False,
             mid_tick_pass=True,
             initial_token=False,

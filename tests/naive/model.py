@@ -119,19 +119,30 @@ class NaiveRun:
             return self.next_tick - (self.next_tick - time) // interval * interval
 
         seen = [node["created"]]
-        if ready is not None and ready["heartbeat"] is not None:
-            seen.append(ready["heartbeat"])
+        posted = ready["heartbeat"] if ready is not None else None
+        conditions = copy_node(node)["conditions"]
         if lease is not None and self.profile.leases:
             if lease > last_tick:
                 lease -= self.world.lease_periods[name]
             seen.append(lease)
+        elif posted is not None:
+            seen.append(posted)
         if ready is None and lease is None:
             probe = node["created"]
         else:
             probe = min(tick_after(max(seen)), last_tick)
+        if posted is not None and lease is not None and lease < posted:
+            # A tick that sees a new status forgets the Lease, the next one accepts it again.
+            first = tick_after(posted)
+            if first > last_tick:
+                conditions["Ready"]["heartbeat"] = None
+            elif first != probe and first == last_tick:
+                probe, lease = first, None
+            elif first != probe:
+                probe = first + interval
         changed = ready["transition"] if ready is not None else None
         nlc.health[name] = {
-            "conditions": copy_node(node)["conditions"],
+            "conditions": conditions,
             "probe": (probe, 0),
             "trans": (tick_after(changed) if changed is not None else probe, 0),
             "lease": None if lease is None else (lease, 0),

@@ -141,11 +141,8 @@ class NodeLifecycle:
 
     def _load_warm(self) -> None:
         """Memory of a controller that has been watching this cluster for long."""
-        now_ns = anew_ns = self._state.now_ns
-        for _ in range(self._timing.probes_anew_ticks):
-            anew_ns = self._grid.newest(anew_ns)
-        if anew_ns < now_ns:
-            self._health.begin_anew(anew_ns)
+        now_ns = self._state.now_ns
+        self._health.load(now_ns, self._timing)
         for name, node in self._state.nodes.items():
             self._known.add(name)
             ready = node.condition(READY)
@@ -200,7 +197,8 @@ class NodeLifecycle:
             return
         if self._tainter.owns_taint(node) and not still:
             return
-        seen_ns = put_in_line_from_ns(ready, self._profile) or newest_tick_ns
+        late = node.name in self._timing.posted_late
+        seen_ns = put_in_line_from_ns(ready, self._profile, late=late) or newest_tick_ns
         if self._process_start_ns is not None:
             seen_ns = max(seen_ns, self._process_start_ns)
         if seen_ns <= newest_tick_ns:

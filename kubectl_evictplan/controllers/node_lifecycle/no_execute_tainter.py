@@ -32,10 +32,16 @@ _RETRY_NS = 50_000_000
 _TAINT_SWAPS = {FALSE: (NOT_READY, UNREACHABLE), UNKNOWN: (UNREACHABLE, NOT_READY)}
 
 
-def put_in_line_from_ns(ready: NodeCondition, profile: ReleaseProfile) -> int | None:
-    """From when on a tick finds the node, and puts it in line, that has had this condition since before; None where nobody knows."""
+def put_in_line_from_ns(
+    ready: NodeCondition, profile: ReleaseProfile, *, late: bool = False
+) -> int | None:
+    """From when on a tick finds the node, and puts it in line, that has had this condition since before; None where nobody knows.
+
+    ``late``: only a tick after those of the second of which that is told. The kubelet had not posted it yet, or a pass wasted its token.
+    """
     changed_ns = ready.last_transition_time_ns
-    if changed_ns is None or ready.status != UNKNOWN or profile.taint_on_current_condition:
+    at_once = ready.status != UNKNOWN or profile.taint_on_current_condition
+    if changed_ns is None or (at_once and not late):
         return changed_ns
     return changed_ns + SECOND_NS  # a tick after the one that wrote it, in that second
 

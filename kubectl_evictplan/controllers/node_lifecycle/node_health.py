@@ -18,6 +18,8 @@ from msgspec.structs import replace
 from kubectl_evictplan.cluster.kubelets import Kubelets, LeaseVersion
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.engine.event_queue import LoopGrid
+from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import READY, Node, NodeCondition
 
 TRUE, FALSE, UNKNOWN = "True", "False", "Unknown"
@@ -151,6 +153,9 @@ class NodeHealthMap:
         self._earliest_probe_ns: int | None = None
         if process_start_ns is not None:
             self._earliest_probe_ns = ticks.at_or_after(process_start_ns)
+        # When somebody looked at the cluster in which it has been running since long before, and what else is unknown of that.
+        self._looked_ns = 0
+        self._timing = Timing()
 
     def __getitem__(self, name: str) -> NodeHealth:
         return self._entries[name]
@@ -187,6 +192,9 @@ class NodeHealthMap:
         if lease is not None:
             probe_ns = min(self._ticks.at_or_after(lease.renew_time_ns), tick_ns)
             lease = self._kubelets.lease_at(node.name, probe_ns)
+            if entry is None and ready is not None and lease is not None:
+                given = ready, lease, probe_ns
+                ready, lease, probe_ns = self._after_status(node.name, *given, tick_ns)
         elif ready is not None and entry is None and ready.status == UNKNOWN:
             probe_ns = self._probed_before(ready, tick_ns)
         elif ready is not None:
@@ -196,13 +204,34 @@ class NodeHealthMap:
         if entry is not None:
             transition_ns = entry.ready_transition_ns
         elif ready is not None and ready.last_transition_time_ns is not None:
-            transition_ns = self._ticks.at_or_after(ready.last_transition_time_ns)
+            moved_ns = self._posted_ns(node.name, ready.last_transition_time_ns)
+            transition_ns = self._ticks.at_or_after(moved_ns)
         else:
             transition_ns = probe_ns
         if self._earliest_probe_ns is not None and (lease or ready) is not None:
             probe_ns = max(probe_ns, self._earliest_probe_ns)
             transition_ns = max(transition_ns, self._earliest_probe_ns)
         return NodeHealth(probe_ns, transition_ns, ready, lease)
+
+    def _after_status(
+        self, name: str, ready: NodeCondition, lease: LeaseVersion, probe_ns: int, tick_ns: int
+    ) -> tuple[NodeCondition, LeaseVersion | None, int]:
+        """Likewise where the kubelet has posted a status after that Lease: it makes a tick forget the Lease, which the next one accepts again."""
+        if ready.last_heartbeat_time_ns is None or ready.last_heartbeat_time_ns > self._looked_ns:
+            return ready, lease, probe_ns
+        posted_ns = self._posted_ns(name, ready.last_heartbeat_time_ns)
+        seen_ns = self._ticks.at_or_after(posted_ns)
+        if posted_ns <= lease.renew_time_ns or seen_ns == probe_ns:
+            return ready, lease, probe_ns
+        if seen_ns > tick_ns:
+            return replace(ready, last_heartbeat_time_ns=None), lease, probe_ns
+        again_ns = self._ticks.after(seen_ns)
+        return (ready, None, seen_ns) if again_ns > tick_ns else (ready, lease, again_ns)
+
+    def _posted_ns(self, name: str, second_ns: int) -> int:
+        """When what the API tells of that second was posted."""
+        late = name in self._timing.posted_late
+        return max(second_ns, min(second_ns + SECOND_NS, self._looked_ns)) if late else second_ns
 
     def _probed_before(self, unknown: NodeCondition, tick_ns: int) -> int:
         """The tick that heard the kubelet for the last time, by when one gave its node up; ``tick_ns`` where nobody knows."""
@@ -218,9 +247,15 @@ class NodeHealthMap:
             return self.as_of(node, tick_ns)
         return self._entries.get(node.name)
 
-    def begin_anew(self, tick_ns: int) -> None:
-        """A warm start: all zones were down until that tick, and no probe is older."""
-        self._earliest_probe_ns = max(self._earliest_probe_ns or tick_ns, tick_ns)
+    def load(self, now_ns: int, timing: Timing) -> None:
+        """A warm start at ``now_ns``, with what is unknown of the time before."""
+        self._looked_ns, self._timing = now_ns, timing
+        anew_ns = now_ns
+        for _ in range(timing.probes_anew_ticks):
+            anew_ns = self._ticks.newest(anew_ns)
+        if anew_ns < now_ns:
+            # All zones were down until that tick, and no probe is older.
+            self._earliest_probe_ns = max(self._earliest_probe_ns or anew_ns, anew_ns)
 
     def restart_all_probes(self, names: Iterable[str], now_ns: int) -> None:
         """Master disruption ends: every node's grace period begins anew."""

@@ -190,6 +190,38 @@ class ProbesAtStart(Unknown[Piece]):
             tick_ns, number = ticks.newest(tick_ns), number + 1
 
 
+class PostsAtStart(Unknown[Piece]):
+    """The API tells the second in which a kubelet posted a status."""
+
+    name = "posts at the start"
+    what = "whether a tick of the second in which a node came to be as it is at the start had seen that already"
+
+    def __init__(self, meetings: TickMeetings) -> None:
+        self._meetings = meetings
+
+    def settle(self, part: Piece, most: int) -> Iterator[Piece]:
+        """Each set of the nodes of which some tick comes in that second; of too many none, all, and each one: partly."""
+        spans = self._meetings.newest_statuses(part.scenario)
+        if not spans or starts_without_controller(part.scenario):
+            yield part
+            return
+        grids, period_ns = (part.first, part.last), self._meetings.period_ns
+        several = [_warm_ticks(grid, period_ns) for grid in grids]
+        names = [
+            name
+            for name, own in sorted(spans.items())
+            if any(low <= ticks.at_or_after(low) < high for ticks in several for low, high in own)
+        ]
+        if 2 ** len(names) <= min(_STATES_MAX, most):
+            numbers = range(len(names) + 1)
+            sets = [some for number in numbers for some in combinations(names, number)]
+        else:
+            part = part.missing(self.name)
+            sets = [(), tuple(names), *((name,) for name in names[: _STATES_MAX - 2])]
+        for late in sets[:most]:
+            yield replace(part, posted_late=late)
+
+
 def _warm_ticks(grid: Grid, period_ns: int) -> LoopGrid:
     """Ticks of the process that runs at the start."""
     phase_ns, cost_ns, courses = grid
@@ -221,20 +253,21 @@ def pieces(
     ticks = (TickCost(meetings), processes, MonitorPhase(meetings))
     walk, states = ZoneWalk(snapshot, configuration), StatesAtStart(meetings)
     lines, probes = LinesAtStart(snapshot, configuration), ProbesAtStart(snapshot, meetings)
+    statuses = PostsAtStart(meetings)
     most = max(runs_max // 2, 1)
     enough = most * _WORTH_BEING_EXACT
 
     cells = TickOrders(Piece(scenario), meetings, heartbeats, enough).pieces()
     if cells is not None:
         whole = cells
-        for unknown in (walk, states, lines, probes):
+        for unknown in (walk, states, lines, probes, statuses):
             whole = [each for piece in whole for each in unknown.settle(piece, enough)]
         if len(whole) <= enough:
             return _some(whole) if any(piece.missed for piece in whole) else whole
     begun = list(returns.settle(Piece(scenario), most))
     most = min(most, SAMPLED_PIECES_MAX)
     if heartbeats.is_known(scenario):
-        unknowns = (returns, *ticks, heartbeats, walk, states, lines, probes)
+        unknowns = (returns, *ticks, heartbeats, walk, states, lines, probes, statuses)
         return _some(settled(Piece(scenario), unknowns, most))
     # Too many choices: each of a few of last heartbeats with every phase, and one phase for each of many.
     corners = [corner for part in begun for corner in heartbeats.corners(part)]
@@ -242,11 +275,11 @@ def pieces(
     found = [
         piece
         for each in corners
-        for piece in settled(each, (*ticks, walk, states, lines, probes), share)
+        for piece in settled(each, (*ticks, walk, states, lines, probes, statuses), share)
     ]
     for index in range(most // 3):
         drawn = heartbeats.drawn(begun[index % len(begun)], index)
-        found += settled(drawn, (*ticks, walk, states, lines, probes), 1)
+        found += settled(drawn, (*ticks, walk, states, lines, probes, statuses), 1)
     return _some(found)
 
 

@@ -15,6 +15,7 @@ from kubectl_evictplan.windows.unknowns.monitor_ticks import MonitorPhase, TickC
 from kubectl_evictplan.windows.unknowns.of_drains import DrainLatencies
 from kubectl_evictplan.windows.unknowns.of_node_runs import (
     LinesAtStart,
+    PostsAtStart,
     ProbesAtStart,
     StatesAtStart,
     ZoneWalk,
@@ -40,6 +41,7 @@ UNKNOWNS: tuple[type[Unknown[Any]], ...] = (
     StatesAtStart,
     LinesAtStart,
     ProbesAtStart,
+    PostsAtStart,
     OrderInLine,
     PassLag,
     TokenAtStart,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from kubectl_evictplan.cluster.kubelets import (
     is_silent_at,
@@ -24,6 +24,8 @@ from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.simulate import starts_without_controller
 from kubectl_evictplan.windows.alike_nodes import is_seen_by_node_lifecycle
 from kubectl_evictplan.windows.circumstances import Moment, MomentKind
+from kubectl_evictplan.windows.newest_statuses import NewestStatuses
+from kubectl_evictplan.windows.spans import Span
 from kubectl_evictplan.windows.spent_tokens import StatesBefore, zones_without_token
 from kubectl_evictplan.windows.unknowns.last_heartbeats import longest_renewal_ns
 
@@ -54,6 +56,7 @@ class TickMeetings:
         # By the scenario's start.
         self._at_start: dict[int, list[Moment]] = {}
         self._states_before: dict[int, StatesBefore] = {}
+        self._newest: dict[int, NewestStatuses] = {}
 
     def moments(self, scenario: Scenario) -> Iterable[Moment]:
         """Moments at which it matters on which side of them a tick comes."""
@@ -66,6 +69,9 @@ class TickMeetings:
         yield from _moments_of_events(scenario, self.configuration)
         yield from self._at_start[start_ns]
         yield from _moments_of_a_young_process(self._snapshot, scenario, self.configuration)
+        spans = {span for own in self.newest_statuses(scenario).values() for span in own}
+        instants = sorted({at_ns for span in spans for at_ns in span})
+        yield from (Moment(at_ns, MomentKind.EVENT, "") for at_ns in instants)
         if id(scenario) not in self._countdowns:
             ends = (*self._ends_of_countdowns(scenario), *self._moments_of_fates(scenario))
             self._countdowns[id(scenario)] = scenario, dict.fromkeys(ends)
@@ -78,6 +84,14 @@ class TickMeetings:
             given = self._snapshot, start_ns, self.configuration
             self._states_before[start_ns] = StatesBefore(*given)
         return self._states_before[start_ns]
+
+    def newest_statuses(self, scenario: Scenario) -> Mapping[str, Collection[Span]]:
+        """By the names of nodes the spans in which they came to be as they are at the start, where it matters which tick saw that."""
+        start_ns = scenario.start_ns
+        if start_ns not in self._newest:
+            given = self._snapshot, start_ns, self.configuration
+            self._newest[start_ns] = NewestStatuses(*given)
+        return self._newest[start_ns].of(scenario)
 
     def _ends_of_countdowns(self, scenario: Scenario) -> Iterator[Moment]:
         """As ``countdown_ends``: nothing where no node has a taint that ticks put on and take off."""
