@@ -59,7 +59,11 @@ class Correction(NamedTuple):
             there = tuple(found[index : index + count]) == self.typed
             before = found[index - 1] if index else None
             if there and before not in self.apart_from and before in (self.option or (before,)):
-                return [*found[:index], *self.instead, *found[index + count :]]
+                left = [*found[:index], *found[index + count :]]
+                # Behind "--" an option would be a name.
+                is_option = bool(self.instead) and self.instead[0].startswith("-")
+                place = left.index("--") if is_option and "--" in left[:index] else index
+                return [*left[:place], *self.instead, *left[place:]]
             # --option=VALUE and -oVALUE are one word.
             for name in self.option:
                 glued = f"{name}=" if name.startswith("--") else name

@@ -146,13 +146,24 @@ def _no_match(nodes: Mapping[str, Node], selector: LabelSelector) -> WrongWord:
             ends = [label for label in sorted(labels) if label.rpartition("/")[2] == key]
             wrong, close = key, ends or similar(key, labels)
             message += f": no node has a label {key!r}{did_you_mean(close)}"
+            if not close:
+                return WrongWord(message, selector.text, _some_selectors(nodes))
         before, _, after = selector.text.partition(key)
         texts = [
             f"{before}{key}{after.replace(wrong, other, 1)}" if found else f"{before}{other}{after}"
             for other in close
         ]
         return WrongWord(message, selector.text, texts)
-    return WrongWord(f"{message}: each part matches some nodes, all together none")
+    message += ": each part matches some nodes, all together none"
+    return WrongWord(message, selector.text, [each.key for each in selector.requirements])
+
+
+def _some_selectors(nodes: Mapping[str, Node]) -> list[str]:
+    """Return selectors that match some nodes, those of zones first; none or several."""
+    found = {(key, value) for node in nodes.values() for key, value in node.labels.items()}
+    ranked = sorted(found, key=lambda label: (not label[0].endswith("/zone"), label))
+    # Several, even of one label: none of them is what was meant.
+    return [f"{key}={value}" for key, value in ranked] * 2
 
 
 def _place_of(labels: Mapping[str, str]) -> tuple[str, str]:
