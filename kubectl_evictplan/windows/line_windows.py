@@ -87,7 +87,7 @@ def _orders(
     lost = frozenset[str]().union(*(line.untainted for line in lines if several))
     untainted = [group for group in groups if not lost.isdisjoint(group)]
     operations = max(line.number_of_operations for line in lines)
-    made_anew = several and any(line.is_made_anew for line in lines)
+    made_anew = any(line.is_made_anew and len(line.group_of) > 1 for line in lines)
     given = leavers, operations, again, untainted
     return OrderInLine(*given, seen_late=seen_late, made_anew=made_anew).orders()
 

@@ -73,6 +73,20 @@ def test_a_node_that_waits_alone_needs_no_more_ticks_once_it_surely_has_its_tain
     assert told[0] == told[1]
 
 
+@pytest.mark.parametrize("release", ["1.20.4", "1.29.6", "1.35.0"])
+def test_where_several_wait_few_ticks_are_run_until_something_else_happens(release: str) -> None:
+    world = excluded_and_silent(3, horizon=200, heartbeat=31, release=release)
+    forever = replace(world.scenario, horizon_ns=None)
+    timing = Timing(serves_queues=False)
+    run = simulate(world.snapshot, forever, world.configuration, timing)
+    assert run.complete
+    assert run.end_ns - run.start_ns < ns(200)
+    # Whoever has its taint may come first in each new line.
+    prediction = predict(world.snapshot, forever, world.configuration)
+    assert {each.certainty for each in prediction.evictions} == {"possible"}
+    assert {each.latest_seconds for each in prediction.evictions} == {86_400}
+
+
 @pytest.mark.parametrize("at", [300, 300.05])
 def test_the_tick_before_whatever_happens_next_makes_its_line_anew(at: float) -> None:
     # Ticks every 5 s, the pass behind one 0.1 s later: taken off before that the taint is back at once.

@@ -467,8 +467,9 @@ class NodeLifecycle:
         if uncounted:
             waiting = [n for n in self._not_ready_nodes() if self._zones.zone_of(n) in uncounted]
             self._attention.update(waiting)
-            # Each has a token of its own on every tick: after two it has its taint.
-            self._over_and_over = set(waiting) if self._zones.are_apart(waiting) else set()
+            # Each has a token of its own on every tick: after two it has its taint. Of several in a zone nobody knows who is served.
+            comes_to_the_same = not self._timing.serves_queues or self._zones.are_apart(waiting)
+            self._over_and_over = set(waiting) if comes_to_the_same else set()
 
     def _not_ready_nodes(self) -> list[str]:
         """Nodes that the next tick must queue again because the line they stood in is gone."""
