@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from typing import NamedTuple
 from unittest import mock
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.taint_eviction import Decision, TaintEviction
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Node, Pod, Taint
 from kubectl_evictplan.kube.tolerations import get_matching_tolerations, get_min_toleration_time_ns
 from kubectl_evictplan.simulation import simulate
-from kubectl_evictplan.simulation.running_timers import running_timer
+from kubectl_evictplan.simulation.running_timers import running_timer, seconds_ns
+from kubectl_evictplan.windows.older_countdowns import end_of_older_countdown
 
 # Pasts are drawn until one has left the pod where it is.
 _TRIES = 24
@@ -58,10 +60,48 @@ class DrawnPast:
         self._rng = rng
         # Ends of windows are where all pasts lean to one side.
         self._lean = rng.choice(("early", "late", "any", "any"))
+        self._forgets = self._lean != "any" or rng.random() < 0.5
 
-    def applied(self) -> AbstractContextManager[object]:
+    @contextmanager
+    def applied(self) -> Iterator[None]:
         """While this holds, runs begin with these countdowns."""
-        return mock.patch.object(simulate, "running_timer", self.countdown)
+        manager = simulate.ControllerManager
+        adopt_timers = manager._adopt_running_timers
+
+        def adopt(self_: simulate.ControllerManager, eviction: TaintEviction) -> None:
+            adopt_timers(self_, eviction)
+            for pod, countdown in self._older(self_):
+                eviction._queue.adopt(pod.key, countdown.due_ns, (_decision(pod), ()))
+
+        with (
+            mock.patch.object(simulate, "running_timer", self.countdown),
+            mock.patch.object(manager, "_adopt_running_timers", adopt),
+        ):
+            yield
+
+    def _older(self, manager: simulate.ControllerManager) -> Iterator[tuple[Pod, Countdown]]:
+        """Countdowns that nothing asks for any more: of pods that tolerate for ever all that is left, or whose Node is gone."""
+        configuration, snapshot = manager._configuration, manager._snapshot
+        nodes, now_ns = {node.name: node for node in snapshot.nodes}, manager._state.now_ns
+        for pod in snapshot.pods if self._forgets else ():
+            node = nodes.get(pod.node_name)
+            if end_of_older_countdown(pod, nodes, snapshot, now_ns, configuration) is None:
+                continue
+            found = (
+                self.countdown(node, pod, snapshot, now_ns, configuration)
+                if node is not None
+                else self._of_a_gone_node(pod, snapshot, now_ns)
+            )
+            if isinstance(found, Countdown):
+                yield pod, found
+
+    def _of_a_gone_node(self, pod: Pod, snapshot: ClusterSnapshot, now_ns: int) -> Countdown | None:
+        runs_ns = self._rng.choice(seconds_ns(pod))
+        earliest_ns = max(self._begun_ns(pod, snapshot, now_ns), now_ns - runs_ns + 1)
+        if earliest_ns > now_ns:
+            return None
+        begun_ns = self._between(earliest_ns, now_ns)
+        return Countdown(begun_ns, begun_ns + runs_ns)
 
     def countdown(
         self,
@@ -151,6 +191,11 @@ def _created_ns(pod: Pod, now_ns: int) -> int:
     """When the pod was created; long ago where a wrong clock tells."""
     created_ns = pod.creation_timestamp_ns
     return created_ns if created_ns <= now_ns else now_ns - _LONG_AGO_NS
+
+
+def _decision(pod: Pod) -> Decision:
+    """For a taint that is gone."""
+    return Decision((), pod.tolerations, False)
 
 
 class _PodGone(Exception):

@@ -258,7 +258,9 @@ class PodGC:
             orphans = [name for name in orphans if self._leaves_quarantine(loops, name)]
         for name in orphans:
             for _, pod in sorted(self._state.pods_by_node[name].items()):
-                self._delete(loops, pod, GarbageReason.ORPHANED)
+                # Each loop deletes also whom only a finalizer holds, alone or beside others: nothing comes of it.
+                if not self._is_stuck(pod):
+                    self._delete(loops, pod, GarbageReason.ORPHANED)
 
     def _leaves_quarantine(self, loops: _Loops, name: str) -> bool:
         now_ns = self._state.now_ns

@@ -205,8 +205,7 @@ def _bound_what_no_run_shows(
         # Few releases, and rarely needed.
         from kubectl_evictplan.windows.older_countdowns import bound_older_countdowns
 
-        given = snapshot, scenario.start_ns, configuration, horizon_ns
-        bound_older_countdowns(result, pods, *given)
+        bound_older_countdowns(result, pods, snapshot, scenario, configuration, horizon_ns)
 
 
 def _explored_lines(

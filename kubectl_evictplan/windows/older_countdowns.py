@@ -5,19 +5,22 @@
 * Nothing ends the countdowns of a node that is deleted (rule 21): a pod of one that is gone may have one.
 
 It ends within the longest of the pod's seconds from the start, or there is none. What else may happen to the pod is not certain
-where it may be gone by then.
+where it may be gone by then. Nor is anything of pods that are made under its name: whether that is free may depend on it, and up to 1.32
+its key may stay behind.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.cluster.timeline import POD_GC, TAINT_EVICTION
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.taint_eviction import Decision, delete_is_refused
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Node, Pod, Taint
 from kubectl_evictplan.kube.taints import no_execute_taints
 from kubectl_evictplan.kube.tolerations import get_min_toleration_time_ns
+from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.running_timers import seconds_ns, started_earliest_ns
 from kubectl_evictplan.windows.circumstances import OlderCountdown
 from kubectl_evictplan.windows.outcome import EvictionKey, Exploration, PossibleEviction
@@ -59,26 +62,35 @@ def bound_older_countdowns(
     result: Exploration,
     pods: Iterable[Pod],
     snapshot: ClusterSnapshot,
-    start_ns: int,
+    scenario: Scenario,
     configuration: ControllerConfiguration,
     horizon_ns: int,
 ) -> None:
     """Bound the ends of those of the ``pods``, and be certain of nothing else that deletes a pod which may be gone by then."""
     nodes = {node.name: node for node in snapshot.nodes}
+    made = {event.pod.key for event in scenario.events if event.pod is not None}
+    in_the_way = list[Pod]()
     for pod in pods:
-        span = end_of_older_countdown(pod, nodes, snapshot, start_ns, configuration)
+        span = end_of_older_countdown(pod, nodes, snapshot, scenario.start_ns, configuration)
         if span is None:
             continue
+        if pod.key in made:
+            in_the_way.append(pod)
         until_ns = horizon_ns
         garbage = result.evictions.get(EvictionKey(pod.key, pod.uid, POD_GC, 0))
         if garbage is not None and garbage.certain and not pod.finalizers:
             until_ns = min(until_ns, garbage.latest_ns)
-        if pod.node_name in nodes or not pod.termination_grace_period_seconds:
+        if pod.node_name in nodes or not ClusterState.effective_grace_seconds(pod):
             _doubt(result, pod)
         if span[0] <= until_ns:
             key = EvictionKey(pod.key, pod.uid, TAINT_EVICTION, 0)
             found = result.evictions.get(key) or _not_seen(pod)
             result.evictions[key] = _with(found, (span[0], min(span[1], until_ns)))
+    if in_the_way:
+        from kubectl_evictplan.windows.wide_bounds import bound_successors  # rarely needed
+
+        given = snapshot, scenario, configuration
+        bound_successors(result, in_the_way, *given, _MISSED, horizon_ns)
 
 
 def _doubt(result: Exploration, pod: Pod) -> None:

@@ -18,7 +18,7 @@ from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.change_bounds import ChangeBounds
 from kubectl_evictplan.windows.latest_services import LatestServices
 from kubectl_evictplan.windows.outcome import EvictionKey, Exploration, PossibleEviction
-from kubectl_evictplan.windows.spans import NEVER_NS, merge_spans
+from kubectl_evictplan.windows.spans import NEVER_NS, disjoint_outcomes, merge_spans
 from kubectl_evictplan.windows.sure_evictions import SureEvictions
 from kubectl_evictplan.windows.unknowns.services import Services
 from kubectl_evictplan.windows.wide_fates import Possible, Version, WideFates
@@ -72,6 +72,38 @@ def bound_unexplored(
     missed = frozenset({Services.name})
     bounding = _Bounding(result, bounds.fates, bounds.sure, missed, scenario.end_ns)
     bounding.bound(snapshot.pods, names)
+
+
+def bound_successors(
+    result: Exploration,
+    pods: Collection[Pod],
+    snapshot: ClusterSnapshot,
+    scenario: Scenario,
+    configuration: ControllerConfiguration,
+    missed: frozenset[str],
+    horizon_ns: int,
+) -> None:
+    """Bound what may happen to pods that are made under the names of these ``pods``: what runs show of them, and more; none of it is certain."""
+    fates = WideBounds.of(snapshot, scenario, configuration).fates
+    for name, (first, *later) in fates.versions(pods, ()).items():
+        by_key: dict[EvictionKey, list[Possible]] = {}
+        for each in fates.possible([first, *later]):
+            if each.pod.uid != first.pod.uid and each.span[0] <= horizon_ns:
+                key = EvictionKey(name, each.pod.uid, each.controller, 0)
+                by_key.setdefault(key, []).append(each)
+        for key, possible in sorted(by_key.items()):
+            found = result.evictions.get(key) or _not_seen(possible[0], missed)
+            spans = (each.span for each in possible)
+            told = [(low_ns, min(high_ns, horizon_ns)) for low_ns, high_ns in spans]
+            result.evictions[key] = found._replace(
+                spans=disjoint_outcomes([*found.spans, *told], 0),
+                certain=False,
+                gone_earliest_ns=min(low_ns for low_ns, _ in told),
+                gone_latest_ns=None,
+                circumstances=(),
+                missed=found.missed | missed,
+                proven=True,
+            )
 
 
 class _Bounding(msgspec.Struct):

@@ -25,7 +25,7 @@ from builders import (
     tolerates,
 )
 from kubectl_evictplan.controllers.flags import resolve_configuration
-from kubectl_evictplan.kube.objects import ClusterSnapshot, ControlPlaneFlags
+from kubectl_evictplan.kube.objects import ClusterSnapshot, ControlPlaneFlags, Pod
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
 
@@ -89,11 +89,14 @@ def test_every_past_that_has_one_ends_it_in_the_window() -> None:
 
 
 def of_a_node_that_is_gone(
-    grace_period: int = 30, deletion: float | None = None, finalizers: tuple[str, ...] = ()
+    grace_period: int = 30,
+    deletion: float | None = None,
+    finalizers: tuple[str, ...] = (),
+    phase: str = "Running",
 ) -> list[tuple[str, str, float]]:
     """Of a pod whose Node was deleted before the start: who may delete it, how certain, and by when."""
     given = {"tolerations": [tolerates("A", 300)], "grace_seconds": grace_period}
-    pod = make_pod("p", "gone", created=-900, **given)
+    pod = make_pod("p", "gone", created=-900, phase=phase, **given)
     deletion_ns = None if deletion is None else epoch_ns(deletion)
     pod = replace(pod, deletion_timestamp_ns=deletion_ns, finalizers=finalizers)
     configuration = resolve_configuration(ControllerSettings("1.29.6"), ControlPlaneFlags())
@@ -112,6 +115,10 @@ def test_who_has_no_grace_period_may_be_gone_before_garbage_collection_looks() -
     assert {certainty for _, certainty, _ in of_a_node_that_is_gone(0)} == {"possible"}
 
 
+def test_so_may_who_has_finished() -> None:
+    assert {each[1] for each in of_a_node_that_is_gone(phase="Succeeded")} == {"possible"}
+
+
 @pytest.mark.parametrize("deletion", [None, -57])
 def test_what_a_finalizer_keeps_may_be_deleted_until_the_countdown_ends(
     deletion: float | None,
@@ -125,3 +132,37 @@ def test_a_pod_that_terminates_may_be_deleted_again_where_its_node_is_gone() -> 
     assert ("taint-eviction", "possible") in [
         each[:2] for each in of_a_node_that_is_gone(deletion=-57)
     ]
+
+
+def made_again(release: str, pod: Pod, new: Pod) -> list[tuple[str, str, float]]:
+    """Of a pod that people delete at 10 s and make again at once, on a node with a taint: how certain, by whom, and when at the earliest."""
+    node = make_node("n0", taints=[make_taint("A:NoExecute", added=-100)])
+    configuration = resolve_configuration(ControllerSettings(release), ControlPlaneFlags())
+    events = [
+        make_event(10, "pod-delete", pods=[pod.key]),
+        make_event(10, "pod-create", pod=new),
+    ]
+    prediction = predict(
+        make_snapshot([node], [pod]), make_scenario(events, horizon=HORIZON), configuration
+    )
+    return [
+        (each.certainty, each.controller, each.earliest_seconds)
+        for each in prediction.evictions
+        if each.uid == new.uid
+    ]
+
+
+@pytest.mark.parametrize(
+    ("release", "expected"), [("1.17.0", [("possible", "taint-eviction", 10)]), ("1.18.20", [])]
+)
+def test_who_goes_by_one_may_make_room_for_another_pod_of_its_name(
+    release: str, expected: list[tuple[str, str, float]]
+) -> None:
+    pod = make_pod("p", "n0", tolerations=[tolerates("A"), tolerates("B", 30)], grace_seconds=30)
+    assert made_again(release, pod, make_pod("p", "n0", created=None, uid="new")) == expected
+
+
+def test_nothing_is_certain_of_that_one() -> None:
+    pod = make_pod("p", "gone", tolerations=[tolerates("B", 30)], grace_seconds=0)
+    new = make_pod("p", "n0", tolerations=[tolerates("A", 20)], created=None, uid="new")
+    assert made_again("1.29.6", pod, new) == [("possible", "taint-eviction", 30)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from builders import make_event, make_node, make_pod, make_scenario, make_snapshot, tolerates
 from kubectl_evictplan.controllers.flags import resolve_configuration
@@ -180,3 +181,13 @@ def test_an_orphan_may_be_collected_by_any_loop_until_its_node_is_served_without
     prediction = predict(snapshot, scenario, configuration)
     latest = {each.controller: each.latest_seconds for each in prediction.evictions}
     assert latest["pod-gc"] == latest["node-lifecycle"] > 10
+
+
+def test_whom_only_a_finalizer_holds_is_not_told_beside_other_orphans_either() -> None:
+    held = make_pod("held", "gone", finalizers=["a.b/c"], deleted=-5)
+    held = replace(held, deletion_grace_period_seconds=0)
+    for others in ([], [make_pod("p", "gone")]):
+        snapshot = make_snapshot(["n0"], [held, *others])
+        configuration = resolve_configuration(ControllerSettings("1.33.4"), snapshot.control_plane)
+        evictions = predict(snapshot, make_scenario([], horizon=120), configuration).evictions
+        assert [each.pod for each in evictions] == [pod.name for pod in others]
