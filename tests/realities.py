@@ -3,8 +3,8 @@
 A *world* is drawn from a seed; a *reality* of it is one concrete ``simulate`` run with everything
 unknown chosen at random: the phase and the cost of both loops, when pods exit, when garbage
 collection runs, which renewal was a kubelet's last, when countdowns of before the start began (``running_countdowns``),
-which zones lack their token (``spent_tokens``), and the order among waiting nodes (nodes are renamed at random, because
-the simulation serves them by name, and the names are mapped back).
+which zones lack their token (``spent_tokens``), what else the process remembers (``states_at_start``), and the order
+among waiting nodes (nodes are renamed at random, because the simulation serves them by name, and the names are mapped back).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from renewals import renewal_habits, with_last_heartbeats
 from running_countdowns import DrawnPast
 from spent_tokens import limiters_drawn, may_be_stopped, zones_that_served
+from states_at_start import with_states_at_start
 
 from builders import (
     SECOND_NS,
@@ -273,6 +274,9 @@ def draw_reality(
     drift = part("drift")
     if drift.random() < 0.5:
         timing = drifting(world, scenario, timing, drift)
+    known = world.snapshot, scenario, world.configuration
+    timing = with_states_at_start(*known, timing, part("states at start"))
+    timing = replace(timing, still_in_line=tuple(renamed[name] for name in timing.still_in_line))
     anew: AbstractContextManager[None] = nullcontext()
     if free:
         timing, walks = LedTiming.led(timing, part), part("walks")
