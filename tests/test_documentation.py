@@ -149,6 +149,15 @@ def headings(page: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
+def test_imports_go_down_in_the_order_that_is_checked() -> None:
+    layers = re.search(r"^layers =\n((?: +.+\n)+)", text_of("setup.cfg"), re.MULTILINE)
+    shown = re.search(r"^completion > [^`]+", text_of("docs/architecture.md"), re.MULTILINE)
+    assert layers and shown
+    assert [name.strip() for name in shown[0].split(">")] == [
+        line.strip() for line in layers[1].splitlines()
+    ]
+
+
 def test_the_readme_makes_its_input_as_the_hints_say() -> None:
     assert f"    {GET_COMMAND} > cluster.json\n" in text_of("README.md")
 
