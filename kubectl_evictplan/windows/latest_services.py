@@ -31,7 +31,12 @@ from kubectl_evictplan.windows.node_courses import (
 )
 from kubectl_evictplan.windows.processes_up import ProcessLife
 from kubectl_evictplan.windows.spans import Span
-from kubectl_evictplan.windows.spent_tokens import may_stand_still, still_in_line
+from kubectl_evictplan.windows.spent_tokens import (
+    EntriesLeft,
+    may_stand_still,
+    still_in_line,
+    zones_without_token,
+)
 from kubectl_evictplan.windows.unknowns.lines import (
     PASS_LAG_MAX_NS,
     token_max_ns,
@@ -290,6 +295,7 @@ class LatestServices:
         """As far as that process has nodes in line: it takes out whom it serves, until the node is Ready again or all zones are down."""
         begins, ends, written, seen = list[int](), list[int](), list[int](), list[int]()
         anyhow, unbounded = self._more_tokens + len(self._still_in_line), list[Span]()
+        anyhow += sum(self._left.get(zone, ()))
         for member in self._members.get(zone, ()):
             course = member.course
             served_ns = [
@@ -319,6 +325,10 @@ class LatestServices:
     @cached_property
     def _still_in_line(self) -> tuple[str, ...]:
         return still_in_line(self._snapshot, self._configuration)
+
+    @cached_property
+    def _left(self) -> Mapping[str, EntriesLeft]:
+        return zones_without_token(self._snapshot, self._scenario.start_ns, self._configuration)
 
     @cached_property
     def _stands_still(self) -> bool:

@@ -290,7 +290,8 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
                 self._pass_ns = None
                 self._plan_pass()
             case Told.SPENT:
-                self._spent = self._queue.limiter.just_used(self._now_ns)
+                most = self._rules.spent_at_most
+                self._spent = self._queue.limiter.just_used(self._now_ns, most)
                 if self._rules.spent_at_start:
                     self._queue.limiter.spend(self._rules.spent_at_start, self._now_ns)
             case Told.MID_TICK:

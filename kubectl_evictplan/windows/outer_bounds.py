@@ -19,9 +19,10 @@ Where exploration was not complete these bounds are printed, and only what they 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import msgspec
+from msgspec.structs import replace
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import float32
@@ -39,10 +40,12 @@ from kubectl_evictplan.windows.falling_zones import FallingZones, only_falls
 from kubectl_evictplan.windows.noticing import Noticing
 from kubectl_evictplan.windows.spans import Span
 from kubectl_evictplan.windows.spent_tokens import (
+    EntriesLeft,
     StatesBefore,
     all_down_until_ns,
     may_stand_still,
     still_in_line,
+    zones_without_token,
 )
 from kubectl_evictplan.windows.unknowns.lines import (
     PASS_LAG_MAX_NS,
@@ -109,6 +112,8 @@ class OuterBounds:
         self._noticing = Noticing(configuration, self._step_max_ns)
         self._leaves_entries = configuration.profile.queue_mode == "SETREMOVE"
         self._nodes = {node.name: node for node in snapshot.nodes}
+        # By zone what may waste its tokens.
+        self._left: Mapping[str, EntriesLeft] = {}
         if (
             configuration.taint_mode
             and configuration.node_lifecycle_enabled
@@ -117,6 +122,7 @@ class OuterBounds:
             and not still_in_line(snapshot, configuration)
             and all_down_until_ns(snapshot, scenario.start_ns, configuration) is None
         ):
+            self._left = zones_without_token(snapshot, scenario.start_ns, configuration)
             self._find(FallingZones(snapshot, scenario, configuration, self._step_max_ns))
 
     # -- silence, tick -----------------------------------------------------------------------------------
@@ -211,7 +217,11 @@ class OuterBounds:
         in_line |= dict.fromkeys(waiting, (0, ticked_ns + later_ns[1]))
         several = Counter(in_line.values())
         before = {span: self._tokens_before(span, several) for span in several}
-        tokens = self._latest_tokens(max(last_ns for _, last_ns in several), rates)
+        left = self._left.get(zone, EntriesLeft(0, 0))
+        last_ns = max(last_ns for _, last_ns in several)
+        tokens = self._latest_tokens(max(last_ns, self._step_max_ns if left.back else 0), rates)
+        if tokens is not None:
+            tokens = replace(tokens, first_ns=tokens.nth_ns(left.gone))
         if unknown:
             first_ns = min(earliest_ns for earliest_ns, _ in unknown.values())
             places = sorted(before[span] for span in in_line.values())

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 
 import msgspec
 from msgspec.structs import replace
 
+from kubectl_evictplan.cluster.timeline import Told
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import refill_ns
 from kubectl_evictplan.engine.timing import Timing
@@ -21,8 +22,10 @@ from kubectl_evictplan.windows.line_windows import (
 )
 from kubectl_evictplan.windows.node_runs import NodeRun
 from kubectl_evictplan.windows.pieces import Piece
+from kubectl_evictplan.windows.spent_tokens import EntriesLeft
 from kubectl_evictplan.windows.unknowns.lines import (
     PASS_LAG_MAX_NS,
+    FirstToken,
     PassInsideTick,
     StaleView,
     TokenAtStart,
@@ -66,12 +69,12 @@ def run_piece(
     first: NodeRun,
     last: NodeRun,
     configuration: ControllerConfiguration,
-    without_token: Collection[str],
+    without_token: Mapping[str, EntriesLeft],
     known: Replays,
 ) -> PieceRun:
     """Find every node's waits, zone by zone, in the order of time.
 
-    ``without_token``: zones that may have used theirs just before the start.
+    ``without_token``: zones that may have used theirs just before the start, and what may waste the next ones.
     """
     waits: Waits = {}
     waiting: dict[str, set[str]] = {}
@@ -83,7 +86,7 @@ def run_piece(
         known.budget = budget.part(len(zones) - number)
         lines = [(run, run.lines[zone]) for run in runs if zone in run.lines]
         served = services[zone] = set()
-        found = _waits_by_view(piece, lines, configuration, served, known, zone in without_token)
+        found = _waits_by_view(piece, lines, configuration, served, known, without_token.get(zone))
         waiting[zone] = {name for names in found for name in names}
         merged = merge_waits(found, gap_ns, known.horizon_ns)
         # Who had its taint before the start waits for nothing, but is in a line that is made anew.
@@ -113,7 +116,7 @@ def _waits_by_view(
     configuration: ControllerConfiguration,
     services: set[tuple[int, ...]],
     known: Replays,
-    may_lack_token: bool,
+    left: EntriesLeft | None,
 ) -> list[Waits]:
     """The waits of one zone for each way in which passes may see its nodes; few where bounds tell of them anyhow."""
     was_cut_short = known.cut_short
@@ -128,7 +131,7 @@ def _waits_by_view(
             found[0] = _missing(found[0], {kind.name for kind, differs in kinds if differs})
             known.cut_short = True
             continue
-        given = piece, lines, configuration, view, services, known, may_lack_token
+        given = piece, lines, configuration, view, services, known, left
         found.append(_waits_of(*given))
     if is_sampled:
         known.cut_short = was_cut_short
@@ -191,14 +194,21 @@ def _waits_of(
     view: LineRules,
     services: set[tuple[int, ...]],
     known: Replays,
-    may_lack_token: bool,
+    left: EntriesLeft | None,
 ) -> Waits:
     found: list[Waits] = []
     end_ns, gap_ns = piece.scenario.end_ns, gap_between_outcomes_ns(configuration)
     base_ns = piece.spread_ns(configuration.node_monitor_period_ns, end_ns)
     own, rate_qps = [line for _, line in lines], configuration.node_eviction_rate_qps
-    seen = {"may_lack": may_lack_token, "seen_late": view.stale_lister}
-    for stretch in token_stretches(own, rate_qps, **seen):
+    first = (
+        None
+        if left is None
+        else [
+            FirstToken.of(line, rate_qps, left, _first_tick_ns(run, configuration))
+            for run, line in lines
+        ]
+    )
+    for stretch in token_stretches(own, first, seen_late=view.stale_lister):
         replayed = [
             (line, rules)
             for (run, line), token in zip(lines, stretch.of_lines, strict=True)
@@ -211,7 +221,23 @@ def _waits_of(
         width_ns = stretch.width_ns
         spread = Spread(base_ns + width_ns, PASS_LAG_MAX_NS, gap_ns, end_ns, token_ns=width_ns)
         found.append(wait_windows(replayed, spread, piece.left_out_ns, services, known))
-    return merge_waits(found, gap_ns, known.horizon_ns)
+    waits = merge_waits(found, gap_ns, known.horizon_ns)
+    if left is not None and left.gone and any(map(_may_stand_still, own)):
+        # What is left of nodes that are gone may stay in line for as long, and takes any of its tokens.
+        return _missing(waits, {TokenAtStart.name})
+    return waits
+
+
+def _first_tick_ns(run: NodeRun, configuration: ControllerConfiguration) -> int:
+    timing, period_ns = run.timing, configuration.node_monitor_period_ns
+    return timing.ticks(timing.monitor_phase_ns, period_ns, warm=True).at_or_after(0)
+
+
+def _may_stand_still(line: ZoneLine) -> bool:
+    """Whether the line's limiter changes, or refuses all."""
+    return line.limiter_changes or any(
+        each.told is Told.SWAP and each.qps <= 0 for each in line.told
+    )
 
 
 def _seen_as(rules: LineRules, view: LineRules) -> LineRules:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice, product
+from typing import NamedTuple
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import refill_ns
@@ -36,22 +37,46 @@ _STATES = (NORMAL, PARTIAL, FULL)
 _ROUNDING_NS = SECOND_NS
 
 
+class EntriesLeft(NamedTuple):
+    """How many nodes a zone may have in line at the start on which a token is wasted, and nothing shows it.
+
+    ``back``: they are ready again, and the first tick takes them out. ``gone``: nobody does.
+    """
+
+    back: int
+    gone: int
+
+
 def zones_without_token(
     snapshot: ClusterSnapshot, start_ns: int, configuration: ControllerConfiguration
-) -> frozenset[str]:
-    """Keys of the zones whose token may be spent at the start.
+) -> dict[str, EntriesLeft]:
+    """By the keys of the zones whose token may be spent at the start, on what they may waste the next ones.
 
     A node in it is not ready, or was not until just before; a node of which only pods or its Lease are left may have been
     in any.
     """
-    zones = ZoneMembership(configuration)
-    if _never_refilled(configuration) or lost_a_node(snapshot):
-        return frozenset({*map(zones.zone_key, snapshot.nodes), *snapshot.bystanders})
-    return frozenset(
-        zones.zone_key(node)
-        for node in snapshot.nodes
-        if may_have_taken_a_token(node, start_ns, configuration)
-    )
+    zones, gone = ZoneMembership(configuration), len(_names_of_gone_nodes(snapshot))
+    found: dict[str, EntriesLeft] = {}
+    if _never_refilled(configuration) or gone:
+        every = {*map(zones.zone_key, snapshot.nodes), *snapshot.bystanders}
+        found = dict.fromkeys(every, EntriesLeft(0, gone))
+    for node in snapshot.nodes:
+        if may_have_taken_a_token(node, start_ns, configuration):
+            zone = zones.zone_key(node)
+            back, _ = found.get(zone, (0, gone))
+            back += _may_still_wait_although_ready(node, start_ns, configuration)
+            found[zone] = EntriesLeft(back, gone)
+    return found
+
+
+def _may_still_wait_although_ready(
+    node: Node, start_ns: int, configuration: ControllerConfiguration
+) -> bool:
+    """Whether no tick may have seen yet that the node is ready again: until then it is in line, unless it was tainted."""
+    ready = node.condition(READY)
+    if ready is None or ready.status != TRUE or any(map(is_lifecycle_no_execute, node.taints)):
+        return False
+    return configuration.taint_mode and changed_lately_ns(node, start_ns, configuration) is not None
 
 
 def may_have_taken_a_token(

@@ -53,8 +53,9 @@ class LineRules(msgspec.Struct, frozen=True):
     mid_tick_pass: bool = False
     # The informer shows Ready=Unknown late: a pass right after the write wastes its token.
     stale_lister: bool = False
-    # How much of the token of the start is spent: 1.0 just before it, 0.5 half the time before that in which it is there again.
+    # How much of the token of the start is spent (1.0 just before it, 0.5 half a refill before; more: later ones as well); the most.
     spent_at_start: float = 0.0
+    spent_at_most: float = 1.0
     # Tokens of which the pass comes later than the lag says.
     held: tuple[Held, ...] = ()
     # Which of the line's ``unknown_after_ready_ns`` a ``stale_lister`` shows late, by their places; None: each of them.
@@ -75,8 +76,7 @@ class LineRules(msgspec.Struct, frozen=True):
         """
         if not self.taint_mode or self.profile.queue_mode != "REMOVE_ADD":
             return False
-        swaps = [each.qps for each in operations if each.told is Told.SWAP]
-        rates_qps = (self.rate_qps, *swaps)
+        rates_qps = self.rate_qps, *(each.qps for each in operations if each.told is Told.SWAP)
         # A bucket without a rate serves all of them at once, or nobody.
         if min(rates_qps) <= 0:
             return False

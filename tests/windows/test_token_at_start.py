@@ -22,7 +22,8 @@ from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import refill_ns
 from kubectl_evictplan.kube.objects import ControlPlaneFlags
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings
-from kubectl_evictplan.windows.unknowns.lines import instants, token_stretches
+from kubectl_evictplan.windows.spent_tokens import EntriesLeft
+from kubectl_evictplan.windows.unknowns.lines import FirstToken, instants, token_stretches
 from kubectl_evictplan.windows.zone_lines import ZoneLine
 
 RATE = 0.1
@@ -60,9 +61,17 @@ def line(*told: tuple[float, Told, str, str]) -> ZoneLine:
     )
 
 
-def stretches(several: ZoneLine, *, may_lack: bool = True, seen_late: bool = False) -> list[float]:
-    """How wide each is, in seconds."""
-    found = token_stretches([several], RATE, may_lack=may_lack, seen_late=seen_late)
+def stretches(
+    several: ZoneLine,
+    *,
+    may_lack: bool = True,
+    seen_late: bool = False,
+    back: int = 0,
+    gone: int = 0,
+) -> list[float]:
+    """How wide each is, in seconds; the first tick comes after 4 s."""
+    first = [FirstToken.of(several, RATE, EntriesLeft(back, gone), ns(4))]
+    found = token_stretches([several], first if may_lack else None, seen_late=seen_late)
     return [stretch.width_ns / 1e9 for stretch in found]
 
 
@@ -79,6 +88,14 @@ def test_the_token_is_told_apart_where_it_or_one_after_it_meets_who_leaves() -> 
         [3, 7 + 2 * LAG]
     )
     assert stretches(line(*WAITING, (23, Told.REACHABLE, "a", "True"))) == pytest.approx([10])
+
+
+def test_it_comes_later_where_it_may_be_wasted_on_who_was_in_line_before() -> None:
+    # On one who is back only until the first tick, which comes after 4 s; on one that is gone at any time.
+    assert stretches(line(*WAITING), back=1) == pytest.approx([14])
+    assert stretches(line(*WAITING), gone=2) == pytest.approx([30])
+    left = line(*WAITING, (13, Told.REACHABLE, "a", "True"))
+    assert stretches(left, back=1) == pytest.approx([3, 10 + 2 * LAG, 1 + LAG])
 
 
 def test_the_token_is_told_apart_where_it_meets_a_late_view() -> None:
@@ -118,7 +135,7 @@ def test_a_token_that_nobody_can_have_used_is_there() -> None:
 
 
 def test_without_a_rate_the_token_is_there_or_never_comes() -> None:
-    found = list(token_stretches([line(*WAITING)], 0.0, may_lack=True, seen_late=False))
+    found = list(token_stretches([line(*WAITING)], [FirstToken(0, 0)], seen_late=False))
     rules = Line(rate=0).rules
     spent = [[each.spent_at_start for each in instants(rules, one.of_lines[0])] for one in found]
     assert [set(each) for each in spent] == [{0.0}, {1.0}]

@@ -118,7 +118,8 @@ def test_a_node_that_is_gone_may_have_used_the_token_of_any_zone() -> None:
     apart, together = (predicted(snapshot, early, together=most) for most in (0, 10_000))
     assert [e.windows for e in apart.evictions] == [e.windows for e in together.evictions]
     [of_b0] = [e for e in apart.evictions if e.pod == "p-b0"]
-    assert of_b0.latest_seconds == pytest.approx(10.1, abs=0.01)
+    # Its entry may be left in line, and waste the next one as well.
+    assert of_b0.latest_seconds == pytest.approx(20.1, abs=0.01)
 
 
 def test_what_is_open_in_several_zones_adds_up_and_does_not_multiply() -> None:

@@ -47,10 +47,10 @@ class TokenBucketRateLimiter:
         elapsed = (now_ns - self._last_ns) / SECOND_NS
         return min(1.0, self._tokens + elapsed * self._limit)
 
-    def just_used(self, now_ns: int) -> TokenBucketRateLimiter:
-        """Another one of the same rate, whose token was taken now."""
+    def just_used(self, now_ns: int, share: float = 1.0) -> TokenBucketRateLimiter:
+        """Another one of the same rate, whose token was taken now, or that lacks more of one."""
         other = TokenBucketRateLimiter(self.qps, rate_zero_accepts=self._unlimited)
-        other.try_accept(now_ns)
+        other.spend(share, now_ns)
         return other
 
     def try_accept(self, now_ns: int) -> bool:
@@ -63,7 +63,7 @@ class TokenBucketRateLimiter:
         return True
 
     def spend(self, share: float, now_ns: int) -> None:
-        """Lack that share of a token now, if there is one: all of it (1.0) as if it had just been taken."""
+        """Lack that share of a token now, if there is one: all of it (1.0) as if it had just been taken, more as if later ones were as well."""
         if self.try_accept(now_ns):
             self._tokens += 1.0 - share
 
@@ -95,7 +95,7 @@ class NeverRateLimiter:
     __slots__ = ()
     qps = 1.0
 
-    def just_used(self, now_ns: int) -> None:
+    def just_used(self, now_ns: int, share: float = 1.0) -> None:
         """It has no token that could have been taken."""
 
     def try_accept(self, now_ns: int) -> bool:
