@@ -192,6 +192,8 @@ class Kubelets:
     def load(self, snapshot: ClusterSnapshot, start_ns: int) -> None:
         """Kubelets as the snapshot shows them: fresh leases are renewed on, stale ones are silent."""
         seen_ns = observed_at_ns(snapshot, start_ns)
+        # Of nodes that are gone as well: one that is created again renews as it did.
+        self._periods_ns = {name: renew_period_ns(each) for name, each in snapshot.leases.items()}
         for node in snapshot.nodes:
             lease = snapshot.leases.get(node.name)
             renew_ns = lease.renew_time_ns if lease is not None else None
@@ -324,7 +326,8 @@ class Kubelets:
         if name in self._up and old is not None and old.newest(now_ns) == now_ns:
             return
         self._before_change(name)
-        period_ns = old.period_ns if old is not None else _DEFAULT_PERIOD_NS
+        known_ns = self._periods_ns.get(name, _DEFAULT_PERIOD_NS)
+        period_ns = old.period_ns if old is not None else known_ns
         series = self._new_series(name, now_ns, period_ns, now_ns)
         series.older_ns = old.newest(now_ns - 1) if old is not None else None
         self._up.add(name)

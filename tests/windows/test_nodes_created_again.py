@@ -7,6 +7,7 @@ import pytest
 from builders import (
     EXCLUDE_LABEL,
     make_event,
+    make_lease,
     make_node,
     make_pod,
     make_scenario,
@@ -115,3 +116,20 @@ def test_a_node_that_is_created_again_between_two_ticks_comes_before_or_after_wh
     # n0, n1 and the new n0 take the tokens of 50, 60 and 70 s; or n1 and the new n0 those of 50 and 60 s.
     assert found.certainty == "certain"
     assert found.earliest_seconds == 60 and 70 <= found.latest_seconds <= 70.5
+
+
+def test_a_node_that_is_created_again_renews_as_its_lease_tells_that_is_left() -> None:
+    """A kubelet that renews every 1.5 s is never given up after 6 s; nobody takes it for one that renews every 10 s."""
+    leases = [make_lease(name, -0.5, duration_seconds=6) for name in ("n0", "n1")]
+    snapshot = make_snapshot(["n1"], [make_pod("p", "n0")], leases=leases)
+    flags = {"node-monitor-period": "1s", "node-monitor-grace-period": "6s"}
+    configuration = resolve_configuration(
+        ControllerSettings("1.29.6", flags=flags), ControlPlaneFlags()
+    )
+    events = [
+        make_event(10, "node-create", node=make_node("n0", heartbeat=10)),
+        make_event(15, "node-ready", "n0", status="False"),
+    ]
+    prediction = predict(snapshot, make_scenario(events, horizon=60), configuration)
+    changes = [change.value for row in prediction.nodes for change in row.changes]
+    assert "False" in changes and "Unknown" not in changes
