@@ -155,6 +155,8 @@ def drain_timing(rng: random.Random, seed: int, times: ReadyTimes) -> DrainTimin
         ready_high_ns=times.latest_ns,
         ready_by_owner=times.ranges_ns,
         joins_drained_nodes=0.5 * (rng.random() < 0.3),
+        late_views=rng.choice((0.0, 0.5)),
+        running=rng.choice((1.0, None)),
     )
 
 

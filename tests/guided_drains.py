@@ -132,6 +132,8 @@ def _timing(choices: DrainChoices, times: ReadyTimes) -> Timing:
         ready_high_ns=times.latest_ns,
         ready_by_owner=times.ranges_ns,
         joins_drained_nodes=joins,
+        late_views=0.5 if choices.share("late views") < 0.5 else 0.0,
+        running=None,
         at_ends=at_ends,
     )
     looks_ns = int(choices.share("garbage collection") * GC_CHECK_PERIOD_NS)

@@ -33,7 +33,7 @@ def test_more_than_half_of_the_realities_lead_to_the_ends_of_what_can_be() -> No
     guide = DrainGuide("any", {KEY: [(0.0, 120.0)]})
     prediction = predict(*WORLD, assume_ready=READY)
     instants = []
-    for number in range(60):
+    for number in range(240):
         run = guide.reality(WORLD, number, ReadyTimes(*READY))
         assert contradictions(run, prediction, WORLD.scenario) == []
         instants += deletions(run.entries)[KEY][:1]

@@ -7,7 +7,7 @@ such runs are tried too. Where all of the scheduler's filters leave a group less
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -145,25 +145,27 @@ class Placement:
                     self._bind_later(pod)
 
     def _bind_later(self, pod: Pod) -> None:
-        events = self._state.events
-        delay_ns = self._timing.latency_ns(
-            Latency.BIND_POD, self._state.number(pod.key), events.now_ns
-        )
+        events, number = self._state.events, self._state.number(pod.key)
+        delay_ns = self._timing.latency_ns(Latency.BIND_POD, number, events.now_ns)
+        late = self._timing.late_views > self._timing.draw("late view", number)
+        seen = tuple(self._letting_in(pod)) if late else ()
         events.schedule(
-            events.now_ns + delay_ns, Priority.OUTSIDE, lambda: self._bind(pod.key, pod.uid)
+            events.now_ns + delay_ns, Priority.OUTSIDE, lambda: self._bind(pod.key, pod.uid, seen)
         )
 
-    def _bind(self, key: str, uid: str) -> None:
+    def _letting_in(self, pod: Pod) -> Iterator[str]:
+        """Nodes of drains that let the pod in now."""
+        for name in self._drained:
+            node = self._state.nodes.get(name)
+            if node is not None and _is_ready(node) and lets_in(node, pod):
+                yield name
+
+    def _bind(self, key: str, uid: str, seen: Sequence[str]) -> None:
+        """``seen``: nodes of drains that let it in when it was made, for a scheduler that knows of nothing newer."""
         pod = self._state.pods.get(key)
         if pod is None or pod.uid != uid or pod.deletion_timestamp_ns is not None:
             return
-        nodes = [
-            name
-            for name in self._drained
-            if (node := self._state.nodes.get(name)) is not None
-            and _is_ready(node)
-            and lets_in(node, pod)
-        ]
+        nodes = [name for name in seen if name in self._state.nodes] or [*self._letting_in(pod)]
         number = self._state.number(key)
         joins = self._timing.draw("joins", number) < self._timing.joins_drained_nodes
         elsewhere = self._finds_room(pod)
@@ -202,7 +204,8 @@ class Placement:
         number = self._state.number(pod.key)
         after_ns = self._timing.ready_after_ns(number, self._ready_range(pod))
         now_ns, events = self._state.events.now_ns, self._state.events
-        running_ns = _RUNNING_AFTER_NS if after_ns is None else min(after_ns, _RUNNING_AFTER_NS)
+        running_ns = self._timing.running_after_ns(number, _RUNNING_AFTER_NS)
+        running_ns = running_ns if after_ns is None else min(after_ns, running_ns)
         if pod.node_name:
             self._at(now_ns + max(since_ns + running_ns, 0), pod, self._run)
         if after_ns is not None:

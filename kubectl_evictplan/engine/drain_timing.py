@@ -114,6 +114,8 @@ class DrainTiming(msgspec.Struct, frozen=True):
     ready_by_owner: tuple[tuple[tuple[str, str, str], ReadyRange], ...] = ()
     joins_drained_nodes: float = 0.0
     room: float = 1.0
+    late_views: float = 0.0
+    running: float | None = 1.0
     luck: int | None = 0
 
     def draw(self, *about: object) -> float:
@@ -152,6 +154,11 @@ class DrainTiming(msgspec.Struct, frozen=True):
     def exit_fraction(self, pod: int) -> float:
         """How much of its grace period a pod uses."""
         return self.exit_low + (self.exit_high - self.exit_low) * self.draw("exit", pod)
+
+    def running_after_ns(self, pod: int, most_ns: int) -> int:
+        """How long after it is bound a container of a replacement runs."""
+        place = self.draw("running", pod) if self.running is None else self.running
+        return int(most_ns * place)
 
     @property
     def ready_ns(self) -> ReadyRange:

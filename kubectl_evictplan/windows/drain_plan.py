@@ -39,8 +39,8 @@ from kubectl_evictplan.windows.drain_world import (
 
 # See ``cordoning_ns``.
 _CORDONING_NS = SECOND_NS
-# The scheduler sees a cordon that much later at most.
-_LATE_VIEW_NS = SECOND_NS
+# The scheduler sees a cordon that much later at most, as it does a pod.
+_LATE_VIEW_NS = range_ns(Latency.BIND_POD)[1]
 
 
 # By process and node.
@@ -375,7 +375,7 @@ class DrainPlan:
     def _cordoned_ns(self, name: str) -> int:
         """By when some process has cordoned the node."""
         return min(
-            event.latest_ns + cordoning_ns(event) for event in self.drains if name in event.nodes
+            event.latest_ns + _cordons_ns(event) for event in self.drains if name in event.nodes
         )
 
     def _may_be_first(self, name: str, cordoned_ns: int) -> set[str]:
@@ -472,6 +472,12 @@ def _overfull(world: DrainWorld) -> set[tuple[str, str, str]]:
         if one.replicas is not None
         and active[key := (one.kind, one.namespace, one.name)] > one.replicas
     }
+
+
+def _cordons_ns(event: Drain) -> int:
+    """From the start of a process to the last of its cordons, at most."""
+    each_ns = range_ns(Latency.NEXT_CORDON)[1]
+    return range_ns(Latency.KUBECTL_START)[1] + len(event.nodes) * each_ns
 
 
 def cordoning_ns(event: Drain) -> int:

@@ -253,7 +253,7 @@ def test_what_makes_kubectl_refuse_a_node_may_be_gone_when_another_process_was_t
 def test_then_it_may_evict_at_any_time_whom_the_other_one_gives_up() -> None:
     web, bare = App("web", ["b1", "b1", "b2"], most=1), App("bare", ["b1"], "")
     snapshot = drained_cluster(web, bare, App("slow", ["a1"]))
-    limited = drain("b1", at=2, force=True, timeout_ns=ns(9))
+    limited = drain("b1", at=1.2, force=True, timeout_ns=ns(9))
     assert not row(proven(snapshot, drain("a1", at=1), limited), "web-0").certain
     # To a node that kubectl refuses as long as the bare pod is there.
     bounds = proven(snapshot, drain("a1", "b1", at=1), limited)

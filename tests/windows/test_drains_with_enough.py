@@ -195,7 +195,7 @@ def test_who_goes_after_a_node_is_cordoned_is_not_made_anew_there() -> None:
     events = drain("a1", "a2", at=1, settle_ns=ns(60)), drain("b1", at=10)
     assert guests_of(proven(snapshot, *events), "b1") == {"web-0"}
     # The scheduler may see the cordon a little later.
-    shortly = drain("a1", "a2", at=1, settle_ns=ns(9.5)), drain("b1", at=10)
+    shortly = drain("a1", "a2", at=1, settle_ns=ns(8.35)), drain("b1", at=10)
     assert guests_of(proven(snapshot, *shortly), "b1") == {"web-0", "web-1"}
 
 
