@@ -14,11 +14,12 @@ from kubectl_evictplan.engine.drain_timing import Latency
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS
-from kubectl_evictplan.windows.drain_bounds import DrainBounds, TurnBounds
+from kubectl_evictplan.windows.drain_bounds import DrainBounds
 from kubectl_evictplan.windows.drain_delays import takes
 from kubectl_evictplan.windows.drain_instants import NodeDrain, Within
 from kubectl_evictplan.windows.drain_outcomes import DrainGathered, DrainOutcome
 from kubectl_evictplan.windows.drain_rivals import RowBounds
+from kubectl_evictplan.windows.drain_told import TurnBounds
 from kubectl_evictplan.windows.drain_turn_bounds import FOR_EVER
 from kubectl_evictplan.windows.drain_waits import Wait, WaitKey
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction

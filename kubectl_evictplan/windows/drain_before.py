@@ -12,11 +12,12 @@ from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.scenarios.actions.drain import Drain, drains_among
 from kubectl_evictplan.scenarios.scenario import Scenario
-from kubectl_evictplan.windows.drain_instants import NodeDrain
+from kubectl_evictplan.windows.drain_delays import Range
+from kubectl_evictplan.windows.drain_instants import NodeDrain, Within
 from kubectl_evictplan.windows.drain_plan import DrainPlan, Leaving, PlannedTurn
 from kubectl_evictplan.windows.drain_rivals import RowBounds
 from kubectl_evictplan.windows.outcome import EvictionKey
-from kubectl_evictplan.windows.spans import Span
+from kubectl_evictplan.windows.spans import Span, merge_spans
 
 # kubectl lists the pods of a node before it begins with it.
 _LISTED_NS = SECOND_NS
@@ -27,10 +28,57 @@ _MORE = 1 << 32
 
 
 class Before(NamedTuple):
-    """What is known already: by (pod, uid) the offset by which somebody has surely deleted it, and before which kubectl does not come to each node."""
+    """What is known already: by (pod, uid) the offset by which somebody has surely deleted it, and before which kubectl does not come to each node.
+
+    ``ends_ns``: by when it is through with it, where that is known. ``earliest_ns``: by (pod, uid) the offset before which nobody deletes it.
+    """
 
     deleted_ns: Mapping[tuple[str, str], int] = {}
     begins_ns: Mapping[NodeDrain, int] = {}
+    ends_ns: Mapping[NodeDrain, int] = {}
+    earliest_ns: Mapping[tuple[str, str], int] = {}
+
+
+class Past(NamedTuple):
+    """What is proven of a scenario without the processes that begin at ``until_ns`` or later: what happens before that is the same.
+
+    ``starts``: when kubectl begins with each node.
+    """
+
+    until_ns: int = 0
+    starts: Mapping[NodeDrain, Within] = {}
+    rows: Mapping[EvictionKey, RowBounds] = {}
+
+    def begin(self, drain: NodeDrain, low_ns: int, by_ns: int | None) -> tuple[int, int | None]:
+        """When kubectl begins with a node, which is at ``low_ns`` at the earliest and at ``by_ns`` at the latest."""
+        start = self.starts.get(drain)
+        if start is None:
+            return low_ns, by_ns
+        low_ns = max(low_ns, min(start.earliest_ns, self.until_ns))
+        if start.latest_ns is None or start.latest_ns >= self.until_ns:
+            return low_ns, by_ns
+        return low_ns, start.latest_ns if by_ns is None else min(by_ns, start.latest_ns)
+
+    def begin_within(self, drain: NodeDrain, begin: Range) -> Range:
+        """The same, where it is known by when it does."""
+        low_ns, by_ns = self.begin(drain, *begin)
+        assert by_ns is not None, "what is known stays so"
+        return low_ns, by_ns
+
+    def told(self, key: EvictionKey, row: RowBounds) -> RowBounds:
+        """The row, without what cannot be before that offset."""
+        known = self.rows.get(key)
+        if known is None:
+            return row
+        last_ns = self.until_ns - 1
+        early = [
+            (max(low_ns, first_ns), min(high_ns, until_ns, last_ns))
+            for low_ns, high_ns in row.spans
+            for first_ns, until_ns in known.spans
+        ]
+        late = [(max(low_ns, self.until_ns), high_ns) for low_ns, high_ns in row.spans]
+        spans = [(low_ns, high_ns) for low_ns, high_ns in (*early, *late) if low_ns <= high_ns]
+        return row._replace(spans=tuple(merge_spans(sorted(spans), 1))) if spans else row
 
 
 def earlier_processes(scenario: Scenario) -> Iterator[tuple[int, Scenario]]:

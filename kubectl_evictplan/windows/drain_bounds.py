@@ -11,13 +11,11 @@ that happens, nor from a node on where it is not certain whom kubectl may find.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from kubectl_evictplan.cluster.placement import Elsewhere
 from kubectl_evictplan.cluster.readiness import ReadyTimes
 from kubectl_evictplan.cluster.rooms import Rooms
 from kubectl_evictplan.cluster.timeline import DrainEnd
-from kubectl_evictplan.engine.drain_timing import Latency
 from kubectl_evictplan.kube.disruption import EvictionRules
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.scenarios.actions.drain import Drain
@@ -25,12 +23,14 @@ from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenari
 from kubectl_evictplan.windows.drain_accounts import Accounts
 from kubectl_evictplan.windows.drain_before import (
     Before,
+    Past,
     again_by,
     deleted_before,
     earlier_processes,
     over_by,
     with_any_room,
 )
+from kubectl_evictplan.windows.drain_begins import ends_before, first_start, pause_after
 from kubectl_evictplan.windows.drain_certainty import SureDrains
 from kubectl_evictplan.windows.drain_contest_waits import ContestWaits
 from kubectl_evictplan.windows.drain_contests import Contests, Priced
@@ -38,20 +38,26 @@ from kubectl_evictplan.windows.drain_covered import CoveredPods
 from kubectl_evictplan.windows.drain_delays import (
     Range,
     plus,
-    takes,
-    until_first_node,
 )
 from kubectl_evictplan.windows.drain_disturbed import disturbances, told_together, until_another
 from kubectl_evictplan.windows.drain_firsts import FirstRequests
 from kubectl_evictplan.windows.drain_instants import NodeDrain, Within
 from kubectl_evictplan.windows.drain_landings import landings
+from kubectl_evictplan.windows.drain_last_tries import LastTries
 from kubectl_evictplan.windows.drain_openings import Openings
 from kubectl_evictplan.windows.drain_plan import DrainPlan, PlannedTurn
 from kubectl_evictplan.windows.drain_progress import Progress
 from kubectl_evictplan.windows.drain_recovery import Recoveries
 from kubectl_evictplan.windows.drain_rivals import Rival, Rivals, RowBounds
 from kubectl_evictplan.windows.drain_tasks import Contest
-from kubectl_evictplan.windows.drain_told import codes_after, possible, row_from, wait_from
+from kubectl_evictplan.windows.drain_told import (
+    TurnBounds,
+    codes_after,
+    ends_ns,
+    possible,
+    row_from,
+    wait_from,
+)
 from kubectl_evictplan.windows.drain_turn_bounds import (
     FOR_EVER,
     NOT_PROVEN,
@@ -64,18 +70,10 @@ from kubectl_evictplan.windows.drain_world import DrainWorld
 from kubectl_evictplan.windows.outcome import EvictionKey
 from kubectl_evictplan.windows.spans import Span
 
-
-class TurnBounds(NamedTuple):
-    """One node. ``end`` None: kubectl is never through with it. ``whole``: nobody else waits.
-
-    Without a latest instant: perhaps never.
-    """
-
-    start: Within
-    end: Within | None
-    reasons: frozenset[DrainEnd | None]
-    waits: Mapping[WaitKey, Wait]
-    whole: bool
+# Each proof rests on the one before it: of few pods so many are tried.
+_PROOFS_MAX, _FEW_PODS = 4, 60
+# Of more pods the tries at which they go are not looked at one by one.
+_SOME_PODS = 300
 
 
 class DrainBounds:
@@ -91,10 +89,13 @@ class DrainBounds:
     ) -> None:
         surely: dict[EvictionKey, RowBounds] = {}
         refusals: dict[tuple[Drain, str], int] = {}
+        self._past = Past()
         for until_ns, earlier in earlier_processes(scenario):
             plan = DrainPlan(world, earlier, refusals)
             self._prove_twice(plan, surely, world, ready, with_any_room(rooms), rules)
             surely |= over_by(until_ns, self.rows)
+            starts = {drain: turn.start for drain, turn in self.turns.items()}
+            self._past = Past(until_ns, starts, self.rows)
             refusals.update(self._refusals(until_ns))
         plan = DrainPlan(world, scenario, refusals)
         self._prove_twice(plan, surely, world, ready, rooms, rules)
@@ -120,14 +121,18 @@ class DrainBounds:
         self._prove(plan, *rest)
         if len(self.plan.processes) < 2:
             return
-        # What one process has deleted another one does not find, or finds terminating; who goes too late is not made anew on its nodes.
-        plan = self.plan.with_earliest(self._earliest_ns(), self._begins)
-        known = self.rows | surely
-        plan = plan.with_turns(deleted_before(plan, known, self._begins))
-        deleted_ns = {
-            (key.pod, key.uid): row.spans[-1][1] for key, row in known.items() if row.certain
-        }
-        self._prove(plan, *rest, Before(deleted_ns, self._begins))
+        first = self.plan
+        for _ in range(_PROOFS_MAX if _asked(first) <= _FEW_PODS else 1):
+            # What one process has deleted another one does not find, or finds terminating; who goes too late is not made anew on its nodes.
+            earliest_ns = self._earliest_ns()
+            plan = first.with_earliest(earliest_ns, self._begins)
+            known = self.rows | surely
+            plan = plan.with_turns(deleted_before(plan, known, self._begins))
+            deleted_ns = {
+                (key.pod, key.uid): row.spans[-1][1] for key, row in known.items() if row.certain
+            }
+            before = Before(deleted_ns, self._begins, ends_ns(self.turns), earliest_ns)
+            self._prove(plan, *rest, before)
         self.rows |= surely
         self.again = again_by(self._rivals.again(), surely)
 
@@ -178,8 +183,11 @@ class DrainBounds:
         self._disturbances = disturbances(world, plan, ready, rooms, rules)
         self._begins = dict(self._earliest_begins(plan, Contests(covered, progress)))
         firsts = FirstRequests(covered, progress, self._begins, rules)
-        openings = Openings(covered, progress, self._begins)
-        self._contests = Contests(covered, progress, firsts, openings)
+        openings = Openings(covered, progress, before, self._begins)
+        last_tries = None
+        if _asked(plan) <= _SOME_PODS:
+            last_tries = LastTries(covered, progress, recoveries, before, self._begins)
+        self._contests = Contests(covered, progress, firsts, openings, last_tries)
         self._requests = self._contests.requests
         deleted = world.deleted.among(plan.ever_there)
         self.landings = landings(plan, deleted)
@@ -195,6 +203,7 @@ class DrainBounds:
             self._follow(process, plan.drains[process], turns)
         for key, row in self._rivals.rows():
             self.rows.setdefault(key, row)
+        self.rows = {key: self._past.told(key, row) for key, row in self.rows.items()}
         # Deletions that may come at any time from an instant on.
         self.unbounded = dict(self._rivals.unbounded())
         # Where one process deletes a pod that another one has deleted, or what was made in its stead.
@@ -207,22 +216,24 @@ class DrainBounds:
     ) -> Iterator[tuple[NodeDrain, int]]:
         """Before which offset kubectl does not come to each node."""
         for process, turns in enumerate(plan.processes):
-            low_ns = _first_start(plan.drains[process])[0]
+            low_ns = first_start(plan.drains[process])[0]
             for turn in turns:
+                low_ns, _ = self._past.begin(turn.drain, low_ns, None)
                 yield turn.drain, low_ns
                 low_ns += self._until_another(turn, low_ns, contests.of_turn(turn, low_ns))
 
     def _follow(self, process: int, event: Drain, turns: Sequence[PlannedTurn]) -> None:
         """One process, node after node, as long as it is certain when it comes to the next."""
-        start = _first_start(event)
+        start = first_start(event)
         codes: frozenset[int | None] = frozenset((0,))
         exact = True
         for turn in turns:
+            start = self._past.begin_within(turn.drain, start)
             fates = self._fates(turn, start[0])
             passing = fates.passing
             calm_ns = self._calm_ns if fates.asked or turn.guests else turn.calm_ns
             self._note_pods(turn, start, fates, calm_ns, exact=exact)
-            if passing is None or not _ends_before(calm_ns, start, passing):
+            if passing is None or not ends_before(calm_ns, start, passing):
                 self._follow_widely(start, codes, turns[turn.drain.place :])
                 return
             self._note_turn(turn, start, fates, passing)
@@ -254,9 +265,12 @@ class DrainBounds:
         before: list[Contest] = []
         for place, turn in enumerate(turns):
             by_ns = self._contests.begun_by_ns(before, late_ns)
+            low_ns, known_ns = self._past.begin(turn.drain, low_ns, by_ns)
+            if known_ns != by_ns:
+                before, by_ns, late_ns = [], known_ns, known_ns
             contest = self._contests.of_turn(turn, low_ns, by_ns)
             priced = self._contests.priced(before, contest, late_ns)
-            pause = _pause(turn)
+            pause = pause_after(turn)
             if turn.surely_found and self._is_calm(priced.end_ns):
                 self._note_contest(turn, low_ns, contest, priced)
                 before.append(contest)
@@ -300,8 +314,10 @@ class DrainBounds:
         if self._calm_ns < HORIZON_DEFAULT_MAX_NS or not turn.surely_found:
             before = contest if turn.surely_found else None
             after = self._disturbances.of_turn(turn, low_ns, None)
-            return until_another(low_ns, self._calm_ns, before, after.contest) + _pause(turn)[0]
-        return contest.earliest_ns + _pause(turn)[0]
+            return (
+                until_another(low_ns, self._calm_ns, before, after.contest) + pause_after(turn)[0]
+            )
+        return contest.earliest_ns + pause_after(turn)[0]
 
     def _is_calm(self, end_ns: int | None) -> bool:
         """Whether kubectl is through with the node before anything else happens."""
@@ -421,7 +437,7 @@ class DrainBounds:
         self, turn: PlannedTurn, start: Range, fates: TurnFates, passing: Passing
     ) -> Range:
         """When kubectl comes to the next node; the accounts are those of that moment then."""
-        pause = _pause(turn)
+        pause = pause_after(turn)
         took = plus(passing.until, pause)
         if passing.gives_up:
             # How many were evicted, and are gone, is not certain.
@@ -478,18 +494,6 @@ class DrainBounds:
         )
 
 
-def _pause(turn: PlannedTurn) -> Range:
-    """From the end with a node to the begin with the next one."""
-    settle_ns = turn.options.settle_ns
-    return plus((settle_ns, settle_ns), takes(Latency.LIST_PODS))
-
-
-def _first_start(event: Drain) -> Range:
-    """When kubectl begins with the first node."""
-    return plus((event.at_ns, event.latest_ns), until_first_node(len(event.nodes)))
-
-
-def _ends_before(calm_ns: int, start: Range, passing: Passing) -> bool:
-    if None in passing.reasons:
-        return calm_ns >= HORIZON_DEFAULT_MAX_NS
-    return start[1] + passing.until[1] < calm_ns
+def _asked(plan: DrainPlan) -> int:
+    """How many pods kubectl may ask for, on all nodes together."""
+    return sum(len(turn.everybody) for turn in plan.turns)

@@ -20,16 +20,19 @@ from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.windows.drain_covered import CoveredPods
 from kubectl_evictplan.windows.drain_delays import (
     ARRIVAL,
+    CONFLICT,
     GRANTED,
     REFUSED,
     RETRY,
     UNASKED,
+    Range,
     plus,
     pod_delays,
     takes,
 )
 from kubectl_evictplan.windows.drain_firsts import FirstRequests
 from kubectl_evictplan.windows.drain_instants import NodeDrain
+from kubectl_evictplan.windows.drain_last_tries import LastTries, LastTry
 from kubectl_evictplan.windows.drain_openings import Openings
 from kubectl_evictplan.windows.drain_plan import Leaving, PlannedTurn
 from kubectl_evictplan.windows.drain_progress import Progress
@@ -72,6 +75,7 @@ class Contests:
         progress: Progress,
         firsts: FirstRequests | None = None,
         openings: Openings | None = None,
+        last_tries: LastTries | None = None,
     ) -> None:
         self.requests = Requests(covered, progress)
         self._timeouts = Timeouts(covered, progress, self.requests)
@@ -79,6 +83,7 @@ class Contests:
         self._progress = progress
         self._firsts = firsts
         self._openings = openings
+        self._last_tries = last_tries
 
     def priced(self, before: Sequence[Contest], contest: Contest, late_ns: int | None) -> Priced:
         """``late_ns``: when kubectl begins with the node at the latest, but for what budgets cost it ``before``."""
@@ -157,6 +162,7 @@ class Contests:
             latest_ns = None if len(held) >= turn.options.parallel else latest_ns
             tasks = [one._replace(latest_ns=latest_ns, deleted_meanwhile_ns=0) for one in tasks]
         there = [one.earliest_ns + one.through_ns[0] for one in tasks if one.there]
+        there += self._one_after_the_other_ns(tasks, turn)
         fails = turn.known and any(not self.requests.may_pass(pod, turn) for pod in failing)
         reasons: set[DrainEnd | None] = {DrainEnd.ERROR} if fails else {DrainEnd.DRAINED}
         negative = any(self.requests.may_fail(one.pod, turn) for one in tasks)
@@ -183,6 +189,23 @@ class Contests:
             prices_ns = self._dearest_ns([found._replace(settles_ns=0)])
             return self._timeouts.limited(found, turn, max(settled_ns - begun_ns, 0), prices_ns)
         return found._replace(until_ns=None, reasons=FOR_EVER) if held else found
+
+    def _one_after_the_other_ns(self, tasks: Sequence[Task], turn: PlannedTurn) -> Iterator[int]:
+        """How long kubectl needs at least with pods that only it evicts, and of which a budget lets only so many go at a time."""
+        asking: dict[int, list[Task]] = {}
+        for one in tasks:
+            for place in self.requests.asked_of(one.pod, turn):
+                if one.there and one.pod.ready == "True" and self._progress.is_calm(place):
+                    asking.setdefault(place, []).append(one)
+        for place, found in asking.items() if turn.known else ():
+            most = self._covered.most_at_a_time(place)
+            if most and len(found) > most:
+                back_ns = min(self._progress.back_after_ns(one.pod) for one in found)
+                # The first that finds it closed sleeps, unless it opens while it is held up.
+                once_ns = max(back_ns, RETRY[0]) if most == 1 and back_ns > CONFLICT[1] else back_ns
+                rounds = (len(found) - 1) // most
+                first_ns = min(one.earliest_ns + one.through_ns[0] for one in found)
+                yield first_ns + once_ns + (rounds - 1) * back_ns
 
     def _is_held(self, pod: Pod, turn: PlannedTurn) -> bool:
         """Whether kubectl asks for it in vain, for ever, and nobody deletes it in another way."""
@@ -306,15 +329,34 @@ class Contests:
         place = task.place
         if self._openings is None or place is None or task.latest_ns is None:
             return task
-        gone_ns = self._openings.gone_by_ns(place, turn, begun_ns, by_ns)
-        if gone_ns is None:
+        found = self._last_try(place, task, turn, (begun_ns, by_ns))
+        if found is None:
             return task
-        gone_ns += task.held_up_ns
+        gone_ns = found.by_ns + task.held_up_ns
         once_ns = self._progress.once_ns(place, turn.drain, turn.drain)
         counted_ns = task.latest_ns + once_ns + max(waits[place].settled_ns - by_ns, 0)
-        if gone_ns - by_ns >= counted_ns or not _is_in_time(gone_ns - begun_ns, task, turn):
+        if gone_ns - by_ns >= counted_ns:
             return task
-        return task._replace(latest_ns=gone_ns - by_ns, place=None)
+        lasts_ns, timeout_ns = found.lasts_ns + task.held_up_ns, turn.options.timeout_ns
+        if timeout_ns and lasts_ns >= timeout_ns:
+            return task
+        first_ns, last_ns = task.through_ns
+        if last_ns is not None and not turn.known:
+            # What other processes take for the pod may hold this one up, and refuse it to it once more.
+            last_ns += TRY_NS + len(turn.others) * CONFLICT[1]
+        if timeout_ns and (last_ns is None or lasts_ns + last_ns >= timeout_ns):
+            # It goes in time, but kubectl may not wait for its end.
+            last_ns = None
+        return task._replace(latest_ns=gone_ns - by_ns, place=None, through_ns=(first_ns, last_ns))
+
+    def _last_try(self, place: int, task: Task, turn: PlannedTurn, begin: Range) -> LastTry | None:
+        """The sooner of two proofs of when the pod of the task is evicted at the latest."""
+        begun_ns, by_ns = begin
+        assert self._openings is not None, "openings are known where tasks are timed"
+        gone_ns = self._openings.gone_by_ns(place, turn, begun_ns, by_ns)
+        counted = None if gone_ns is None else LastTry(gone_ns, gone_ns - begun_ns)
+        tried = self._last_tries.of(place, turn, task.pod, begin) if self._last_tries else None
+        return min((one for one in (counted, tried) if one is not None), default=None)
 
     def _task(self, turn: PlannedTurn, pod: Pod, *, guest: bool = False) -> Iterator[Task]:
         """Nothing where several budgets cover it, which is an error if any of them is asked."""
@@ -388,12 +430,6 @@ def _kept(task: Task, wait: _Wait) -> Task:
         latest_ns=None if task.latest_ns is None else task.latest_ns + wait.each_ns,
         through_ns=(first_ns, None if last_ns is None else last_ns + wait.again_ns),
     )
-
-
-def _is_in_time(gone_ns: int, task: Task, turn: PlannedTurn) -> bool:
-    """Whether kubectl never gives the pod up, however early it has come; ``gone_ns``: so long after that it is evicted."""
-    through_ns, timeout_ns = task.through_ns[1], turn.options.timeout_ns
-    return not timeout_ns or (through_ns is not None and gone_ns + through_ns < timeout_ns)
 
 
 def _left(leaving: Leaving, begun_ns: int) -> tuple[int, int | None]:

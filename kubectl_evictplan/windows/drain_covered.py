@@ -71,6 +71,8 @@ class CoveredPods:
             for place in self._index.matching(pod):
                 self._covered.setdefault(place, []).append(pod)
         self.stays_met = cache(self._stays_met)
+        # How many disruptions a budget has at most, as long as nobody is away; None: not known.
+        self.most_at_a_time = cache(self._most_at_a_time)
         # Budgets under which there may be pods that nobody knows.
         self._open = budgets_over(world.without_pods, world.budgets)
         self._asking: dict[int, list[tuple[PlannedTurn, Pod]]] = {}
@@ -266,20 +268,25 @@ class CoveredPods:
 
     def lets_go_one_at_a_time(self, place: int) -> bool:
         """Whether it never has more than one disruption: whoever does not take it finds it closed until it is back."""
+        most = self.most_at_a_time(place)
+        return most is not None and most <= 1
+
+    def _most_at_a_time(self, place: int) -> int | None:
         staying = [
             pod
             for pod in self.of_budget(place)
             if pod.deletion_timestamp_ns is None or not self.is_settled(pod)
         ]
         most = self._allowed_if_ready(place, staying)
-        return (
-            most is not None
-            and max(most, self.world.budgets[place].disruptions_allowed or 0) <= 1
-            and self.is_steady(place)
+        known = (
+            self.is_steady(place)
             and self.keeps_its_wish(place)
             and self.covers_whole_owners(place)
             and not any(owner_key(pod) in self.unsure for pod in self.of_budget(place))
         )
+        if most is None or not known:
+            return None
+        return max(most, self.world.budgets[place].disruptions_allowed or 0)
 
     def is_behind(self, place: int) -> bool:
         """Whether the status is seen to be older than its spec, or than the pods listed beside it."""

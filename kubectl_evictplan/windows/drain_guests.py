@@ -55,6 +55,18 @@ class Guests:
         back_ns = self._recoveries.latest_ns(pod, turn.options)
         return back_ns is not None and deleted_ns + back_ns < begun_ns
 
+    def are_in_their_stead(self, pod: Pod) -> bool:
+        """Whether a guest by the name of a pod is there only once that pod is deleted."""
+        owner = owner_key(pod)
+        if owner is None or owner[0] == STATEFUL_SET:
+            return True
+        own = self._covered.of_owner(owner)
+        alike = all(
+            one.labels == pod.labels and one.empty_dir == pod.empty_dir and not one.finalizers
+            for one in own
+        )
+        return alike and self._calm and all(map(self._covered.stays, own))
+
     def _is_one(self, pod: Pod) -> bool:
         """Whether one pod at most is there in its stead."""
         owner = owner_key(pod)

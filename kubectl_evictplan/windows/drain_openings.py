@@ -14,9 +14,15 @@ from kubectl_evictplan.cluster.eviction_api import MEETS_NS
 from kubectl_evictplan.engine.drain_timing import Latency
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS
-from kubectl_evictplan.windows.drain_accounts import counts_pods
+from kubectl_evictplan.windows.drain_before import Before
 from kubectl_evictplan.windows.drain_covered import CoveredPods
-from kubectl_evictplan.windows.drain_delays import ARRIVAL, CONFLICT, GRANTED, Range, takes
+from kubectl_evictplan.windows.drain_delays import (
+    ARRIVAL,
+    CONFLICT,
+    GRANTED,
+    Range,
+    takes,
+)
 from kubectl_evictplan.windows.drain_instants import NodeDrain
 from kubectl_evictplan.windows.drain_plan import PlannedTurn
 from kubectl_evictplan.windows.drain_progress import Progress
@@ -34,10 +40,15 @@ class Openings:
     """Of all budgets; ``begins`` has, by turn, the offset before which kubectl does not come to the node."""
 
     def __init__(
-        self, covered: CoveredPods, progress: Progress, begins: Mapping[NodeDrain, int]
+        self,
+        covered: CoveredPods,
+        progress: Progress,
+        before: Before,
+        begins: Mapping[NodeDrain, int],
     ) -> None:
         self._covered = covered
         self._progress = progress
+        self._before = before
         self._begins = begins
         self._gone_by: dict[tuple[int, NodeDrain, int, int], int | None] = {}
 
@@ -68,25 +79,45 @@ class Openings:
         return None
 
     def opens_ns(self, place: int, turn: PlannedTurn, pod: Pod, begin: Range) -> int:
-        """The offset before which the budget is not read for the pod when it is open; ``begin``: when kubectl comes to the node.
-
-        Until then only writes because of those that go without a disruption make a request read it before the next try.
-        """
+        """The offset before which the budget is not read for the pod when it is open; ``begin``: when kubectl comes to the node."""
         progress = self._progress
         opens_ns = progress.first_open_ns(place, pod, turn.drain)
+        opens_ns = max(opens_ns, self._closed_until_ns(place, pod, begin[0]))
         if not turn.sole_controller:
             # Whom another process deletes no budget is asked about.
             opens_ns = min((opens_ns, *self._unasked_ns(place, turn, pod)))
-        steady = pod.ready == "True" and not progress.conflicts(place, ())
-        steady = steady and progress.is_calm(place)
-        if opens_ns <= begin[0] or not steady or self._covered.client_retries_ns(place):
+        if (
+            opens_ns <= begin[0]
+            or pod.ready != "True"
+            or not progress.is_calm(place)
+            or self._covered.client_retries_ns(place)
+        ):
             return opens_ns
-        writes = [
-            (self._begins[one.turn.drain], self._written_by_ns(place, one))
-            for one in progress.requests(place)
-            if self._may_be(one, turn, opens_ns) and not progress.needs_disruption(place, one)
+        return first_read(opens_ns, begin)[0]
+
+    def _closed_until_ns(self, place: int, pod: Pod, since_ns: int) -> int:
+        """The offset until which so many others are surely away that the budget is closed, from ``since_ns`` on; 0: it may be open then."""
+        covered, progress = self._covered, self._progress
+        most = covered.most_at_a_time(place)
+        if most is None or pod.ready != "True" or not progress.is_calm(place):
+            return 0
+        away = [
+            self._surely_away(one)
+            for one in covered.of_budget(place)
+            if (one.key, one.uid) != (pod.key, pod.uid)
         ]
-        return first_read(opens_ns, begin, writes)[0]
+        ends = sorted(until_ns for from_ns, until_ns in away if from_ns <= since_ns < until_ns)
+        return ends[len(ends) - most] if most > 0 and len(ends) >= most else 0
+
+    def _surely_away(self, pod: Pod) -> Range:
+        """From when to when a pod is counted neither itself nor by another one in its stead."""
+        name = pod.key, pod.uid
+        since_ns = 0
+        if pod.ready == "True":
+            since_ns = self._before.deleted_ns.get(name, HORIZON_DEFAULT_MAX_NS)
+            since_ns += takes(Latency.SYNC_BUDGET)[1]
+        deleted_ns = self._before.earliest_ns.get(name, 0)
+        return since_ns, deleted_ns + self._progress.back_after_ns(pod)
 
     def _unasked_ns(self, place: int, turn: PlannedTurn, pod: Pod) -> Iterator[int]:
         """Before which offsets other processes do not delete the pod without asking the budget."""
@@ -94,15 +125,6 @@ class Openings:
             own = one.turn.drain == turn.drain or one.turn.controller == turn.controller
             if one.pod.key == pod.key and not own:
                 yield self._begins[one.turn.drain]
-
-    def _written_by_ns(self, place: int, one: Request) -> int:
-        """By when the status has been written because the pod is away, before another one is Ready."""
-        if one.back_ns is None or one.gone_ns is None:
-            return HORIZON_DEFAULT_MAX_NS
-        made_ns = one.deleted_ns + takes(Latency.REPLACE_POD)[1]
-        counting = counts_pods(self._covered.world.budgets[place])
-        away_ns = max(made_ns, one.gone_ns) if counting else one.deleted_ns
-        return away_ns + takes(Latency.SYNC_BUDGET)[1]
 
     def _may_be(self, one: Request, turn: PlannedTurn, at_ns: int) -> bool:
         """Whether the request may have been sent by then, if kubectl waits for a pod of the turn."""

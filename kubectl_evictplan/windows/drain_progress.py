@@ -122,7 +122,7 @@ class Progress:
             and all(self._recoveries.is_sure(pod) for _, pod in facts.drained_of(place))
         )
 
-    def _in_the_end(self, place: int) -> list[Pod]:
+    def in_the_end(self, place: int) -> list[Pod]:
         """The budget's pods when all is Ready that surely is some day, whoever waits for the budget."""
         names = {pod.key for _, pod in self._replaced_first(place)}
         return [
@@ -232,6 +232,10 @@ class Progress:
         made_ns = first_ns + min((facts.ready.range_of(one)[0] for one in covered), default=0)
         later_ns = starting[missing - 1] if missing <= len(starting) else made_ns
         return max(min(later_ns, made_ns), 0)
+
+    def back_after_ns(self, pod: Pod) -> int:
+        """How long after its deletion another pod is counted in its stead at the earliest."""
+        return self._recoveries.earliest_ns(pod)
 
     def _bounded(self, place: int) -> Asking | None:
         if self._has_enough(place):
@@ -373,7 +377,7 @@ class Progress:
         return found
 
     def _spare_in_the_end(self, place: int) -> int:
-        in_the_end = self._in_the_end(place)
+        in_the_end = self.in_the_end(place)
         return self._covered.synced_later(place, in_the_end).disruptions_allowed or 0
 
     def _has_enough(self, place: int) -> bool:

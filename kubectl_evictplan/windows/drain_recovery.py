@@ -98,6 +98,11 @@ class Recoveries:
             latest_ns = max(latest_ns, FORGOTTEN_NS)
         return latest_ns + takes(Latency.DELETE)[1]
 
+    def earliest_ns(self, pod: Pod) -> int:
+        """From the deletion of a pod to when another one may be counted in its stead, at least."""
+        least_ns, _ = self._covered.ready.range_of(pod)
+        return recovery(AT_ONCE, (least_ns, least_ns))[0]
+
     def goes_in_order(self, pod: Pod) -> bool:
         """Whether its StatefulSet makes nobody before all with lower ordinals are available."""
         owner = owner_key(pod)

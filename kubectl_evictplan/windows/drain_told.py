@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from kubectl_evictplan.cluster.timeline import DrainEnd
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS
 from kubectl_evictplan.windows.drain_delays import Range, plus
-from kubectl_evictplan.windows.drain_instants import GAP_NS, Within
+from kubectl_evictplan.windows.drain_instants import GAP_NS, NodeDrain, Within
 from kubectl_evictplan.windows.drain_rivals import RowBounds
 from kubectl_evictplan.windows.drain_turn_bounds import PodFate
 from kubectl_evictplan.windows.drain_waits import Wait, WaitKey
 from kubectl_evictplan.windows.spans import disjoint_outcomes
+
+
+class TurnBounds(NamedTuple):
+    """One node. ``end`` None: kubectl is never through with it. ``whole``: nobody else waits.
+
+    Without a latest instant: perhaps never.
+    """
+
+    start: Within
+    end: Within | None
+    reasons: frozenset[DrainEnd | None]
+    waits: Mapping[WaitKey, Wait]
+    whole: bool
+
+
+def ends_ns(turns: Mapping[NodeDrain, TurnBounds]) -> dict[NodeDrain, int]:
+    """By when kubectl is through with each node, where that is known."""
+    ends = {drain: one.end for drain, one in turns.items()}
+    return {
+        drain: one.latest_ns
+        for drain, one in ends.items()
+        if one is not None and one.latest_ns is not None
+    }
 
 
 def row_from(fate: PodFate, start: Range, ended_ns: int, *, exact: bool) -> RowBounds:

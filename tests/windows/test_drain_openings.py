@@ -13,8 +13,8 @@ from kubectl_evictplan.windows.drain_tries import first_read
 BEGIN = ns(1), ns(1.4)
 
 
-def read(since: float, *writes: tuple[float, float]) -> tuple[float, float]:
-    low_ns, high_ns = first_read(ns(since), BEGIN, [(ns(low), ns(high)) for low, high in writes])
+def read(since: float) -> tuple[float, float]:
+    low_ns, high_ns = first_read(ns(since), BEGIN)
     return low_ns / 1e9, high_ns / 1e9
 
 
@@ -28,16 +28,6 @@ def test_a_refused_pod_is_asked_for_every_five_seconds_and_not_in_between() -> N
     low, high = read(7)
     assert 11 < low < 11.1
     assert 11.4 < high < 11.7
-
-
-def test_a_write_that_meets_a_try_makes_it_read_once_more() -> None:
-    low, high = read(7, (5.9, 6.4))
-    assert low == 7
-    assert high > 11.4
-    # At that instant nobody asks.
-    assert read(7, (3, 4)) == read(7)
-    # Of many writes each may.
-    assert read(9, (5, 9))[0] == 9
 
 
 def test_who_is_refused_for_long_may_ask_at_any_time() -> None:

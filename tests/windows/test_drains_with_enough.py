@@ -86,8 +86,8 @@ def test_a_disruption_that_comes_later_is_there_for_all_that_asked_before() -> N
     ]
     starting = synced(replace(snapshot, pods=tuple(pods)))
     assert starting.budgets[0].disruptions_allowed == 0
-    # It is Ready, and counted, within 4.2 s of the start: the second try comes later. Ten writes of the budget hold it up.
-    assert latest(proven(starting, *TWICE), "web-0") == pytest.approx(1.585 + TRY + 10 * 0.59)
+    # It is Ready, and counted, within 4.2 s of the start: the second try comes later. Five writes because of it hold that up.
+    assert latest(proven(starting, *TWICE), "web-0") == pytest.approx(1.585 + TRY + 5 * 0.59)
 
 
 def test_or_as_soon_as_it_is_there_where_that_is_sooner_than_after_so_many_tries() -> None:
@@ -135,12 +135,14 @@ def test_nor_where_others_of_its_set_that_go_later_keep_it_from_being_made() -> 
     assert web_after(*LATER, kind="StatefulSet") > 60 + ROUND
 
 
-def test_nor_where_it_may_be_asked_for_once_more() -> None:
+def test_nor_where_it_may_be_asked_for_once_more_as_long_as_that_is_over_before() -> None:
     # Both ask for it at one time.
-    assert web_after(drain("a1", at=1), drain("a1", at=1), drain("b1", at=60)) > 60 + TRY
+    twice = drain("a1", at=1), drain("a1", at=1)
+    assert web_after(*twice, drain("b1", at=60)) == 60.585
+    assert web_after(*twice, drain("b1", at=5)) > 5 + TRY
 
 
-def test_nor_where_it_was_given_much_time_to_end() -> None:
+def test_but_where_it_was_given_much_time_to_end() -> None:
     first = drain("a1", at=1, grace_period_seconds=90)
     assert web_after(first, drain("b1", at=60), kind="StatefulSet", parallel=True) > 60 + ROUND
 
@@ -152,7 +154,9 @@ def test_nor_before_1_19_where_whoever_terminates_may_take_another_disruption() 
     assert latest(bounds, "web-2") > 60 + 2 * ROUND
 
 
-def test_who_is_back_only_before_a_later_node_still_counts_from_the_first_on() -> None:
+def test_who_is_back_only_before_a_later_node_costs_the_first_one_a_round_and_that_one_nothing() -> (
+    None
+):
     nodes = "b1", "a1", "a2", "b2", "c1"
 
     def after(at: float) -> float:
@@ -161,8 +165,8 @@ def test_who_is_back_only_before_a_later_node_still_counts_from_the_first_on() -
         bounds = proven(closed(drained_cluster(web, nodes=nodes), *nodes[:4]), first, second)
         return latest(bounds, "web-3") - at
 
-    # It may keep the first pod waiting, and a later one for a round more; else each is let go at once.
-    assert after(at=5) > after(at=30) + 2 * ROUND
+    # It may keep the first pod waiting; each later one is let go at once.
+    assert after(at=5) == pytest.approx(after(at=30) + ROUND)
 
 
 def test_replacements_that_the_budget_may_not_cover_are_never_back() -> None:
