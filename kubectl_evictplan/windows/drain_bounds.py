@@ -341,7 +341,7 @@ class DrainBounds:
                 continue
             if self._requests.is_refused(task.pod, turn):
                 continue
-            gone = turn.delays(task.pod).gone
+            gone = turn.gone_after(task.pod, earliest_ns)
             if gone is not None and not self._ends_in_time(turn, latest_ns, gone, alone=alone):
                 gone = gone[0], HORIZON_DEFAULT_MAX_NS
             begun_ns = priced.start_ns if alone and self._asks_on(task.pod, turn) else None

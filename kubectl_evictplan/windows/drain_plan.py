@@ -93,6 +93,13 @@ class PlannedTurn(NamedTuple):
         """How long a pod takes that kubectl has evicted there."""
         return pod_delays(pod, self.options, self.finalizers)
 
+    def gone_after(self, pod: Pod, at_ns: int) -> tuple[int, int] | None:
+        """From a deletion at that offset or later to the end of the object, if the kubelet lives: one that terminates already may end at once."""
+        for one in self.leaving:
+            if one.pod is pod:
+                return None if one.end_ns is None else (0, max(one.end_ns - at_ns, 0))
+        return self.delays(pod).gone
+
     @property
     def everybody(self) -> tuple[Pod, ...]:
         """Whoever kubectl may ask for."""

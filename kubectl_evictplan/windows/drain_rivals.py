@@ -161,11 +161,12 @@ def _latest_ns(own: Sequence[Rival], rivals: Sequence[Rival]) -> int | None:
 
 
 def _gone(span: Span, rivals: Iterable[Rival]) -> Within | None:
-    """When the object ends."""
-    every = [one.gone for one in rivals]
-    known = [one for one in every if one is not None]
-    if len(known) < len(every):
+    """When the object ends, whoever has deleted it first; one that is deleted within the span is there by then."""
+    ends = [(one.earliest_ns, one.gone) for one in rivals]
+    known = [(first_ns, gone) for first_ns, gone in ends if gone is not None]
+    if len(known) < len(ends):
         return None
-    least_ns, most_ns = min(low for low, _ in known), max(high for _, high in known)
+    least_ns = min(first_ns + gone[0] for first_ns, gone in known)
+    most_ns = max(gone[1] for _, gone in known)
     latest_ns = HORIZON_DEFAULT_MAX_NS if most_ns >= HORIZON_DEFAULT_MAX_NS else span[1] + most_ns
-    return Within(span[0] + least_ns, latest_ns)
+    return Within(max(span[0], least_ns), latest_ns)

@@ -227,6 +227,22 @@ def test_who_may_go_at_any_time_may_be_deleted_again_at_any_time_by_the_other_pr
     assert (low // ns(1), high) == (9, HORIZON_DEFAULT_MAX_NS)
 
 
+def test_an_object_ends_as_soon_as_after_the_first_deletion_whoever_deletes_it_again() -> None:
+    free = drained_cluster(App("free", ["a1", "b1"], grace=1))
+    events = drain("a1", at=1, disable_eviction=True), drain("a1", at=1.5)
+    ends = [row(proven(free, *events), "free-0", by).gone for by in (KUBECTL_DELETE, EVICTION_API)]
+    first, second = (one.earliest_ns / 1e9 for one in ends if one is not None)
+    # 0.15 s after the DELETE; who is evicted once more is there until then.
+    assert (first, second) == (1.183, 1.533)
+    terminating = tuple(
+        replace(pod, deletion_timestamp_ns=free.taken_at_ns + ns(2)) for pod in free.pods
+    )
+    left = proven(replace(free, pods=terminating), drain("a1", at=1), drain("a1", at=1))
+    found = row(left, "free-0")
+    assert found.gone is not None
+    assert found.gone.earliest_ns == found.spans[0][0]
+
+
 def test_neither_of_two_ways_to_delete_is_certain_although_the_pod_goes() -> None:
     free = App("free", ["a1", "b1"])
     bounds = proven(
