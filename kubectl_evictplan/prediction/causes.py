@@ -8,12 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 from kubectl_evictplan.cluster import timeline
 from kubectl_evictplan.cluster.timeline import CancelReason, DeleteFailure, GarbageReason
 from kubectl_evictplan.kube.drain_filters import Reason
-from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS, format_duration
+from kubectl_evictplan.kube.durations import (
+    MICROSECOND_NS,
+    MILLISECOND_NS,
+    SECOND_NS,
+    format_duration,
+)
 from kubectl_evictplan.kube.objects import Taint
 from kubectl_evictplan.kube.taints import key_and_effect
 from kubectl_evictplan.prediction.grouped_evictions import Chain, SharedChain
@@ -64,7 +70,9 @@ _GARBAGE = {
 
 def seconds(offset_ns: int) -> float:
     """Offset in seconds with microsecond precision."""
-    return round(offset_ns / SECOND_NS, 6)
+    found = offset_ns / SECOND_NS
+    # Of whole microseconds that is what rounding makes of it, which takes much longer.
+    return found if offset_ns % MICROSECOND_NS == 0 else round(found, 6)
 
 
 @lru_cache  # pods of one node share their instants
@@ -95,7 +103,7 @@ _DELETED_BY = {
 }
 
 
-def _deleted_by(entry: timeline.PodDeleted) -> str:
+def _deleted_by(entry: Any) -> str:
     if entry.garbage is not None:
         return _GARBAGE[entry.garbage][0]
     return _DELETED_BY.get(entry.controller, "deletePodHandler")
@@ -203,14 +211,14 @@ _WORDS: dict[type[timeline.Entry], tuple[str, Callable[[Any], str]]] = {
 }
 
 
-def link(entry: timeline.Entry) -> Because:
-    """One link of a chain."""
+def link(entry: timeline.Entry, about: str | None = None) -> Because:
+    """One link of a chain. ``about``: the object that it is said to be about, if not what it is about."""
     rule, describe = _WORDS[type(entry)]
-    if isinstance(entry, timeline.TaintChanged):
-        rule = entry.rule
-    elif isinstance(entry, timeline.PodDeleted):
-        rule = _deleted_by(entry)
-    return Because(seconds(entry.at_ns), describe(entry), _object(entry), rule)
+    if not rule:
+        rule = entry.rule if isinstance(entry, timeline.TaintChanged) else _deleted_by(entry)
+    if about is None:
+        about = _object(entry)
+    return Because(seconds(entry.at_ns), describe(entry), about, rule)
 
 
 _MAY_NAME_A_POD = (timeline.AboutPod, EventApplied)
@@ -226,7 +234,7 @@ def _object(entry: timeline.Entry) -> str:
     return "kube-controller-manager"
 
 
-# What pods of one node share of a chain, and what follows.
+# What pods of one node share of a chain, and what follows; there the object "" is the pod itself.
 CutChain = tuple[Chain, Chain]
 
 
@@ -242,27 +250,34 @@ class ChainCache:
         shared, own = self.cut(index)
         return (*shared, *own)
 
-    def cut(self, index: int) -> CutChain:
-        """The chain, cut before what is about the pod of the entry: pods of one node have the very same first part."""
+    def cut(self, index: int, pod: str = "") -> CutChain:
+        """The chain, cut before what is about the pod of the entry: pods of one node have the very same first part.
+
+        Of what follows the object of links about ``pod`` is "".
+        """
         entry = self._run.entries[index]
-        own = [link(entry)]
-        while isinstance(entry, timeline.AboutPod) and len(entry.because) == 1:
+        own = []
+        while isinstance(entry, timeline.AboutPod):
+            own.append(link(entry, "" if entry.pod == pod else None))
+            if len(entry.because) != 1:
+                break
             before = self._run.entries[entry.because[0]]
             if not isinstance(before, timeline.AboutPod):
                 break
             entry = before
+        else:
             own.append(link(entry))
         prefix = self._prefixes.get(entry.because)
         if prefix is None:
             prefix = self._prefixes[entry.because] = self._build(entry.because)
-        return prefix, tuple(reversed(own))
+        return prefix, tuple(own[::-1])
 
     def of_pod(self, index: int, key: str, node: str) -> Chain:
         """The chain of the entry at ``index``, told of the pod ``key`` of that node, which is alike."""
         entry = self._run.entries[index]
         if not isinstance(entry, timeline.AboutPod) or entry.pod == key:
             return self.chain(index)
-        kind = ChainOfKind(entry.pod, entry.node, lambda: self.cut(index))
+        kind = ChainOfKind(entry.pod, entry.node, lambda: self.cut(index, entry.pod))
         return kind.on(node).of_pod(key)
 
     def _build(self, causes: tuple[int, ...]) -> Chain:
@@ -288,6 +303,9 @@ class ChainCache:
         return tuple(link(seen[index]) for index in sorted(seen))
 
 
+_OBJECT = attrgetter("object")
+
+
 class ChainOfKind:
     """The chain of one pod, to be told of others that are alike: what is the pod's or its node's own is told anew."""
 
@@ -295,34 +313,32 @@ class ChainOfKind:
         """``find_chain`` is asked once, for the chain of the pod ``key`` of that node."""
         self._key, self._node = key, node
         self._find_chain = find_chain
-        self._on: dict[str, SharedChain] = {}
+        self._here: SharedChain | None = None
 
     def on(self, node: str) -> SharedChain:
         """The chain of pods of that node: what is told of the pod's own is told of it as well."""
-        found = self._on.get(node)
-        if found is None:
-            found = self._own() if node == self._node else self._moved_to(node)
-            self._on[node] = found
-        return found
-
-    def _own(self) -> SharedChain:
-        shared, own = self._find_chain()
-        pod = f"pod/{self._key}"
-        first = next((i for i, each in enumerate(shared) if each.object == pod), None)
-        if first is not None:
-            shared, own = shared[:first], (*shared[first:], *own)
-        return SharedChain(
-            shared, tuple([_moved(each, "") if each.object == pod else each for each in own])
-        )
-
-    def _moved_to(self, node: str) -> SharedChain:
+        if node == self._node:
+            return self._here or self._own()
+        # Of many nodes it is told.
+        if self._here is None:
+            self._here = self._own()
         here, there = f"node/{self._node}", f"node/{node}"
         return SharedChain(
             *(
                 tuple([_moved(each, there) if each.object == here else each for each in part])
-                for part in self.on(self._node)
+                for part in self._here
             )
         )
+
+    def _own(self) -> SharedChain:
+        shared, own = self._find_chain()
+        pod = f"pod/{self._key}"
+        if pod in map(_OBJECT, shared):
+            first = next(i for i, each in enumerate(shared) if each.object == pod)
+            shared, own = shared[:first], (*shared[first:], *own)
+        if pod in map(_OBJECT, own):
+            own = tuple([_moved(each, "") if each.object == pod else each for each in own])
+        return SharedChain(shared, own)
 
 
 def _moved(each: Because, to: str) -> Because:

@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Any
 
 import msgspec
-from msgspec.structs import fields, replace
+from msgspec.structs import fields
 
 from kubectl_evictplan.prediction.grouped_evictions import (
     EvictionGroup,
@@ -112,12 +112,18 @@ class EvictionTexts:
         """Encode what the rows of these groups share."""
         if not groups:
             return
-        text = self._inside([_without_names(group) for group in groups], -1)
-        _, *rows = (text + self._separator).split(self._no_names)
+        rows = b",".join(map(self._row, groups))
+        text = inside(b"[%b]" % rows, self._indents - 1)
+        _, *texts_of_rows = (text + self._separator).split(self._no_names)
         no_owner, no_object = self._no_owner, self._no_object
-        for group, row in zip(groups, rows, strict=True):
+        for group, row in zip(groups, texts_of_rows, strict=True):
             behind_uid, told = row.split(no_owner)
             texts[id(group)] = behind_uid, self._before(group), told.split(no_object)
+
+    def _row(self, group: EvictionGroup) -> bytes:
+        """A row of the group as pods have it that share the beginning of their chains: told of the object ""."""
+        row, told = group.json(self._encode)
+        return b"%b%b]}" % (row, told or self._encode(group.chain.before)[1:-1])
 
     def _before(self, group: EvictionGroup) -> bytes:
         """From behind the owner on what leads to what is told of the pods."""
@@ -168,9 +174,3 @@ class EvictionTexts:
         if _ESCAPED_QUOTE in text:
             return [self._encode(value)[1:-1] for value in values]
         return text[2:-2].split(_BETWEEN_STRINGS)
-
-
-def _without_names(group: EvictionGroup) -> Eviction:
-    """A row of the group as pods have it that share the beginning of their chains: told of the object ""."""
-    before, rest = group.chain
-    return replace(group.shared, namespace="", pod="", uid="", owner="", because=rest or before)

@@ -249,7 +249,7 @@ def _in_one_run(
         cache = chains[id(run)] = ChainCache(run)
     entry = run.entries[index]
     if isinstance(entry, PodDeleted) and entry.at_ns <= found.spans[-1][1]:
-        return entry.at_ns, partial(cache.cut, index)
+        return entry.at_ns, partial(cache.cut, index, key.pod)
     # The run stops short of the deletion (it has no pods) or goes on after the horizon.
     delay_ns = found.delay_ns or 0
     offset_ns = max(found.earliest_ns, min(entry.at_ns + delay_ns, found.latest_ns))

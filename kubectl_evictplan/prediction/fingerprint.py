@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
+from itertools import islice
+from operator import attrgetter
 
 import msgspec
 
 from kubectl_evictplan.prediction.document import Prediction
-from kubectl_evictplan.prediction.grouped_evictions import EvictionGroup, Evictions
+from kubectl_evictplan.prediction.grouped_evictions import Chain, EvictionGroup, Evictions
 from kubectl_evictplan.prediction.records import Because, Eviction, Rows, plain
 
 _encoder = msgspec.json.Encoder(order="deterministic", enc_hook=plain)
 _ROWS_AT_ONCE = 500
+_OBJECT = attrgetter("object")
 
 # Of one eviction: namespace, pod, uid and owner, and the digest of all the rest.
 _Told = tuple[str, str, str, str, str]
@@ -45,38 +48,65 @@ def _canonical(prediction: Prediction) -> Iterator[bytes]:
         yield before + _encoder.encode(field.encode_name) + b":"
         before, value = b",", getattr(prediction, field.name)
         if isinstance(value, Evictions):
-            yield from _list(tuple(_told(value)))
+            yield from _list(_told(value))
         elif isinstance(value, tuple | Rows):
-            yield from _list(tuple(value))
+            yield from _list(value)
         else:
             yield _encoder.encode(value)
     yield b"}"
 
 
-def _told(evictions: Evictions) -> Iterator[_Told]:
+def _told(evictions: Evictions) -> Iterable[_Told]:
     """Rows that came one by one count as the same rows in groups."""
     if not evictions.grouped:
-        yield from map(_by_itself, evictions.rows)
-        return
-    digests: dict[int, str] = {}
-    for names, group in evictions.in_order:
-        if (digest := digests.get(id(group))) is None:
-            digest = digests[id(group)] = _shared_digest(group)
-        if digest:
-            yield names.namespace, names.pod, names.uid, names.owner, digest
-        else:
-            yield _by_itself(group.row(names))
+        return map(_by_itself, evictions.rows)
+    digests, rows = _digests(evictions.groups), evictions.in_order
+    if "" not in digests.values():
+        return (
+            (names.namespace, names.pod, names.uid, names.owner, digests[id(group)])
+            for names, group in rows
+        )
+    return (
+        (names.namespace, names.pod, names.uid, names.owner, digests[id(group)])
+        if digests[id(group)]
+        else _by_itself(group.row(names))
+        for names, group in rows
+    )
 
 
-def _shared_digest(group: EvictionGroup) -> str:
-    """The digest of all rows of the group; "" where a link names one of its pods, and so is about the pod itself in one row alone."""
-    before, rest = group.chain
-    chain = (*before, *rest)
-    objects = {link.object for link in chain if link.object.startswith("pod/")}
-    if objects and any(f"pod/{names.key}" in objects for names in group.pods):
-        return ""
-    own = [at for at, link in enumerate(rest, len(before)) if not link.object]
-    return _digest(group.shared, chain, own)
+# Compact JSON of the beginning of a chain, and which pods it names.
+_Before = tuple[bytes, Collection[str]]
+
+
+def _digests(groups: Iterable[EvictionGroup]) -> dict[int, str]:
+    """By the identity of each group the digest of all its rows.
+
+    "" where a link names one of its pods, and so is about the pod itself in one row alone.
+    """
+    encode, sha256 = _encoder.encode, hashlib.sha256
+    found: dict[int, str] = {}
+    # Pods of one node have the very same.
+    befores: dict[int, _Before] = {}
+    for group in groups:
+        before, rest = group.chain
+        if (known := befores.get(id(before))) is None:
+            known = befores[id(before)] = encode(before)[1:-1], _named_pods(before)
+        links, named = known
+        if any(map(_OBJECT, rest)):
+            named = {*named, *_named_pods(rest)}
+        if named and any(f"pod/{names.key}" in named for names in group.pods):
+            found[id(group)] = ""
+            continue
+        row, told = group.json(encode)
+        links += b"," + told if links and told else told
+        own = [at for at, link in enumerate(rest, len(before)) if not link.object]
+        text = b"[%b%b]},%b]" % (row, links, encode(own))
+        found[id(group)] = sha256(text).hexdigest()
+    return found
+
+
+def _named_pods(links: Chain) -> Collection[str]:
+    return {link.object for link in links if link.object.startswith("pod/")}
 
 
 def _by_itself(row: Eviction) -> _Told:
@@ -95,14 +125,14 @@ def _digest(row: Eviction, chain: tuple[Because, ...], own: list[int]) -> str:
     return hashlib.sha256(_encoder.encode((rest, own))).hexdigest()
 
 
-def _list(rows: tuple[object, ...]) -> Iterator[bytes]:
+def _list(rows: Iterable[object]) -> Iterator[bytes]:
     # Where memory ends while it makes bytes of its own longer the encoder crashes.
-    before, text = b"[", bytearray()
-    for at in range(0, len(rows), _ROWS_AT_ONCE):
-        _encoder.encode_into(rows[at : at + _ROWS_AT_ONCE], text)
+    before, text, left = b"[", bytearray(), iter(rows)
+    while some := list(islice(left, _ROWS_AT_ONCE)):
+        _encoder.encode_into(some, text)
         yield before + text[1:-1]
         before = b","
-    yield b"]" if rows else b"[]"
+    yield b"[]" if before == b"[" else b"]"
 
 
 def sealed(prediction: Prediction) -> Prediction:

@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.prediction.records import Because, Eviction, Rows
@@ -65,17 +66,34 @@ class EvictionGroup:
     """
 
     def __init__(
-        self, shared: Eviction, pods: Sequence[PodNames], find_chain: Callable[[], SharedChain]
+        self,
+        shared: Eviction,
+        pods: Sequence[PodNames],
+        chain: SharedChain | Callable[[], SharedChain],
     ) -> None:
-        """``find_chain`` is called when somebody asks for causes."""
+        """``chain``: what led there, or who finds that out when somebody asks for causes."""
         self.shared = shared
         self.pods = pods
-        self._find_chain = find_chain
+        self._chain = chain
 
-    @cached_property
+    @property
     def chain(self) -> SharedChain:
-        """What led to these evictions."""
-        return self._find_chain()
+        """What led to these evictions; kept from then on."""
+        # Of tens of thousands, and the lock of ``cached_property`` takes a while.
+        found = self._chain = self.find_chain()
+        return found
+
+    def find_chain(self) -> SharedChain:
+        """``chain``, which is not kept for that."""
+        found = self._chain
+        return found if isinstance(found, SharedChain) else found()
+
+    def json(self, encode: Callable[[object], bytes]) -> tuple[bytes, bytes]:
+        """Compact JSON of the row of a pod without names, up to its chain, and of what is told of the pods, without brackets."""
+        shared = self.shared
+        if shared.because or shared.owner or shared.pod or shared.uid or shared.namespace:
+            shared = replace(shared, namespace="", pod="", uid="", owner="", because=())
+        return encode(shared)[: -len("]}")], encode(self.chain.rest)[1:-1]
 
     def row(self, names: PodNames) -> Eviction:
         """Make the row of one of the pods."""
