@@ -7,12 +7,14 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TypeVar
 
 from kubectl_evictplan.garbage import all_stays, collect_rarely
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
+    from io import FileIO
 
 _T = TypeVar("_T")
 
@@ -93,8 +95,10 @@ def _end_with_parent() -> None:
 
 # What a copy ends with besides errors of the system, which are smaller.
 _NO_MEMORY, _FAILED = 254, 255
-# The largest supported cluster and its copies take half of that together.
+# The largest supported cluster and its copy take a third of that together.
 _BYTES_FOR_COPIES = 1 << 30
+# As much as a pipe holds.
+_SENT_AT_ONCE = 1 << 16
 # A thread that had no memory to begin with tells nobody that it ended: it is looked for so often.
 _LOST_THREAD_SECONDS = 1.0
 
@@ -154,8 +158,8 @@ def in_thread(function: Callable[[], _T]) -> Callable[[], _T]:
 
 
 @contextlib.contextmanager
-def in_copy(work: Callable[[Turn], object]) -> Iterator[Copy | None]:
-    """Do it in a copy of this process meanwhile. The copy never outlives the context.
+def in_copy(work: Callable[[BinaryIO], object]) -> Iterator[Copy | None]:
+    """Do it in a copy of this process meanwhile, with what is sent to that. The copy never outlives the context.
 
     None: nothing was begun. There is no second processor, little memory is allowed, or no copy can be made.
     """
@@ -167,30 +171,62 @@ def in_copy(work: Callable[[Turn], object]) -> Iterator[Copy | None]:
             copy.end()
 
 
-class Turn:
-    """In a copy: how far the process that began it is."""
+@contextlib.contextmanager
+def answer_of_copy(function: Callable[[], bytes]) -> Iterator[Callable[[], bytes | None]]:
+    """Begin with it in a copy of this process; what is yielded waits for its answer.
 
-    def __init__(self, pipe: int) -> None:
-        """``pipe``: from that process."""
-        self._pipe = pipe
+    None where no copy is to be had, or it failed: whoever asks does it without.
+    """
+    try:
+        ours, theirs = os.pipe()
+    except OSError:
+        yield lambda: None
+        return
 
-    def wait(self) -> None:
-        """Until it is given (``Copy.give_turn``). If it never is, this copy ends with whoever could do so."""
-        os.read(self._pipe, 1)
+    def work(_: BinaryIO) -> None:
+        os.close(ours)
+        with os.fdopen(theirs, "wb", buffering=0) as stream:
+            left = memoryview(function())
+            while left:
+                left = left[stream.write(left) :]
+
+    with os.fdopen(ours, "rb", buffering=0) as stream, in_copy(work) as copy:
+        os.close(theirs)
+        yield partial(_answer_of, copy, stream)
+
+
+def _answer_of(copy: Copy | None, stream: FileIO) -> bytes | None:
+    if copy is None:
+        return None
+    answer = stream.readall()
+    try:
+        copy.wait()
+    except (OSError, RuntimeError, MemoryError):
+        return None
+    return answer
 
 
 class Copy:
-    """A copy of this process at its work."""
+    """A copy of this process at its work. It sees that this one is there by the pipe between them."""
 
     def __init__(self, number: int, pipe: int) -> None:
-        """``number``: of its process; ``pipe``: to it, by which it sees that this one is there."""
-        self._number, self._pipe = number, pipe
+        """``number``: of its process; ``pipe``: to it."""
+        self._number = number
+        self._pipe = os.fdopen(pipe, "wb", buffering=_SENT_AT_ONCE)
         self._has_ended = False
 
-    def give_turn(self) -> None:
-        """It is the copy's turn. That it is there no more is told to who waits for it."""
-        with contextlib.suppress(BrokenPipeError):
-            os.write(self._pipe, b"\n")
+    def send(self, *texts: bytes, at_once: bool = False) -> None:
+        """Send it some bytes, some of which it may get later unless it is to have all ``at_once``.
+
+        Raises what ended it if it is there no more.
+        """
+        try:
+            self._pipe.writelines(texts)
+            if at_once:
+                self._pipe.flush()
+        except BrokenPipeError:
+            self.wait()
+            raise
 
     def wait(self) -> None:
         """Until it has ended.
@@ -203,14 +239,16 @@ class Copy:
 
     def end(self) -> None:
         """It has nobody to do it for any more."""
-        os.close(self._pipe)
+        # What is not sent yet would be written now.
         if not self._has_ended:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._number, signal.SIGKILL)
             _end_of(self._number)
+        with contextlib.suppress(BrokenPipeError):
+            self._pipe.close()
 
 
-def _begun(work: Callable[[Turn], object]) -> Copy | None:
+def _begun(work: Callable[[BinaryIO], object]) -> Copy | None:
     try:
         theirs, ours = os.pipe()
     except OSError:
@@ -237,7 +275,7 @@ def may_have_copy() -> bool:
     return most_bytes is None or most_bytes >= _BYTES_FOR_COPIES
 
 
-def _end_as_copy(work: Callable[[Turn], object], pipe: int, others: int) -> NoReturn:
+def _end_as_copy(work: Callable[[BinaryIO], object], pipe: int, others: int) -> NoReturn:
     """In a copy: do it without a word of our own. Whatever fails, nothing that called us may go on here."""
     code = _FAILED
     try:
@@ -245,7 +283,7 @@ def _end_as_copy(work: Callable[[Turn], object], pipe: int, others: int) -> NoRe
         sys.stderr = None
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         _end_with_writer(pipe)
-        work(Turn(pipe))
+        work(os.fdopen(pipe, "rb", buffering=_SENT_AT_ONCE, closefd=False))
         code = 0
     except MemoryError:
         code = _NO_MEMORY

@@ -152,35 +152,87 @@ def test_where_no_copy_can_be_made_nothing_is_begun(
 
 
 @ONLY_LINUX
-def test_a_copy_waits_for_its_turn() -> None:
+def test_a_copy_gets_what_is_sent_to_it_at_once_if_it_must() -> None:
     code = """
 come, go = os.pipe()
-def second(turn):
-    turn.wait()
-    os.write(go, b"second")
-with processes.in_copy(second) as copy:
-    os.write(go, b"first ")
-    copy.give_turn()
+def work(stream):
+    os.write(go, stream.read(5))
+    os.write(go, stream.read(6))
+with processes.in_copy(work) as copy:
+    copy.send(b"fir", b"st", at_once=True)
+    print(os.read(come, 100))
+    copy.send(b"second", at_once=True)
     copy.wait()
     print(os.read(come, 100))
 """
 
-    assert told_by(code) == ["b'first second'"]
+    assert told_by(code) == ["b'first'", "b'second'"]
 
 
 @ONLY_LINUX
-def test_a_turn_that_nobody_takes_any_more_is_no_error() -> None:
-    code = """
+@pytest.mark.parametrize("at_once", [True, False])
+def test_what_ended_a_copy_is_raised_by_who_sends_it_more(at_once: bool) -> None:
+    code = f"""
 with processes.in_copy(lambda _: exec("raise MemoryError")) as copy:
     os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
-    copy.give_turn()
     try:
-        copy.wait()
+        copy.send(bytes(1 << 20), at_once={at_once})
     except MemoryError:
-        print("told to who waits")
+        print("told to who sends")
 """
 
-    assert told_by(code) == ["told to who waits"]
+    assert told_by(code) == ["told to who sends"]
+
+
+@ONLY_LINUX
+def test_what_a_copy_did_not_read_is_no_error() -> None:
+    code = """
+with processes.in_copy(id) as copy:
+    copy.send(b"nobody reads it")
+    copy.wait()
+print("goes on")
+"""
+
+    assert told_by(code) == ["goes on"]
+
+
+@ONLY_LINUX
+def test_an_answer_of_a_copy_is_that_of_another_process() -> None:
+    code = """
+with processes.answer_of_copy(lambda: b"%d" % os.getpid() + bytes(1 << 20)) as answer:
+    found = answer()
+print(found.rstrip(bytes(1)) != b"%d" % here, len(found) > 1 << 20)
+"""
+
+    assert told_by(code) == ["True True"]
+
+
+@ONLY_LINUX
+@pytest.mark.parametrize(
+    "end",
+    ["[].remove(0)", "exec('raise MemoryError')", "os.kill(os.getpid(), signal.SIGKILL)"],
+)
+def test_a_copy_that_failed_has_no_answer(end: str) -> None:
+    code = f"""
+with processes.answer_of_copy(lambda: {end}) as answer:
+    print(answer())
+"""
+
+    assert told_by(code) == ["None"]
+
+
+@ONLY_LINUX
+@pytest.mark.parametrize("name", ["pipe", "fork"])
+def test_without_a_copy_there_is_no_answer(name: str) -> None:
+    code = f"""
+def no_more():
+    raise OSError
+os.{name} = no_more
+with processes.answer_of_copy(lambda: b"answer") as answer:
+    print(answer())
+"""
+
+    assert told_by(code) == ["None"]
 
 
 @ONLY_LINUX

@@ -1,73 +1,118 @@
-"""How a large answer is written as JSON, on several processors.
+"""How a large answer is written as JSON, on two processors.
 
-One copy of this process makes and writes the rows, while this one finds out what they cost; another one makes what follows
-from that, while this one writes it. Each is begun as soon as it is known what it is to tell of.
+A copy of this process, begun before the cluster is read and so small, is told the prediction, lays its text out and writes it, while
+this one finds out what it costs; then it lays out and writes that as well, of which this one sends it compact JSON.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from itertools import chain
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from struct import Struct
+from typing import TYPE_CHECKING, BinaryIO
+
+import msgspec
 
 from kubectl_evictplan.commands.output import write_chunks
 from kubectl_evictplan.garbage import keep
-from kubectl_evictplan.processes import Turn, in_copy
-from kubectl_evictplan.report.json_text import Part, make_rows
+from kubectl_evictplan.processes import Copy, in_copy
 
 if TYPE_CHECKING:
     from kubectl_evictplan.prediction.document import Prediction
-    from kubectl_evictplan.report import Chunk
+    from kubectl_evictplan.report.json_text import Piece
 
-# So much is made as text before it is its turn to be written.
-_BYTES_AHEAD = 32 << 20
+# What each message is, a depth, and how long it is.
+_HEAD = Struct("<cBI")
+_BEGIN, _LOOK, _PREDICTION, _TEXT, _ITEMS, _VALUE, _END = (b"%c" % one for one in b"blptive")
 
-Tell = Callable[..., Iterator["Chunk"]]
 
-
-def write_beside(tell: Tell, prediction: Prediction, assess: Callable[[], Prediction]) -> None:
-    """Write what ``tell`` makes of the prediction with what it costs, which ``assess`` finds out meanwhile.
-
-    ``tell`` takes a prediction and which ``part`` of its text. Standard output has a descriptor.
-    """
-    # Copies would write it as well.
+@contextmanager
+def writer() -> Iterator[Writer | None]:
+    """A process that is ready to write a large answer; None where none can be begun."""
+    # The copy would write it as well.
     sys.stdout.flush()
-    before, large, rest = Part.BEFORE_IMPACT, Part.LARGE_IMPACT, Part.REST
-    with in_copy(lambda _: write_chunks(tell(prediction, part=before))) as rows:
+    with in_copy(_write) as copy:
+        yield None if copy is None else Writer(copy)
+
+
+class Writer:
+    """Writes one answer to standard output, in a process beside this one."""
+
+    def __init__(self, copy: Copy) -> None:
+        self._copy = copy
+
+    def begin(self) -> None:
+        """There will be an answer to write: load what that takes."""
+        self._send(_BEGIN, b"", at_once=True)
+
+    def write(
+        self,
+        prediction: Prediction,
+        assess: Callable[[], Prediction],
+        *,
+        explain: str | None,
+        ascii_only: bool,
+    ) -> bool:
+        """Write the prediction with what it costs, which ``assess`` finds out meanwhile.
+
+        ``explain`` and ``ascii_only``: see ``report.Look``. Whether it was written: there may be strings without UTF-8.
+        """
+        from kubectl_evictplan.prediction.carried import packed
+        from kubectl_evictplan.report.json_text import Compact, Part, pieces
+
+        self._send(_LOOK, msgspec.msgpack.encode((explain, ascii_only)))
+        try:
+            for part in packed(prediction):
+                self._send(_PREDICTION, part, at_once=True)
+        except UnicodeEncodeError:
+            return False
         told = assess()
         keep(told)
-        assert told.impact is not None, "what it costs is found out here"
-        if rows is None:
-            # Where memory ends meanwhile, nothing was written.
-            make_rows(told.impact)
-            write_chunks(tell(told))
-            return
-        # Findings follow from these as well: both would make them.
-        make_rows(told.impact, large)
-        with in_copy(lambda turn: _write_in_turn(tell(told, part=rest), turn)) as others:
-            pieces = tell(told, part=large)
-            ahead = _ahead(pieces)
-            rows.wait()
-            write_chunks(chain(ahead, pieces))
-            if others is None:
-                write_chunks(tell(told, part=rest))
+        for piece in pieces(told, Part.REST):
+            if isinstance(piece, Compact):
+                self._send(_ITEMS if piece.items else _VALUE, piece.text, piece.depth)
             else:
-                others.give_turn()
-                others.wait()
+                self._send(_TEXT, piece)
+        self._send(_END, b"", at_once=True)
+        self._copy.wait()
+        return True
+
+    def _send(self, kind: bytes, text: bytes, depth: int = 0, *, at_once: bool = False) -> None:
+        self._copy.send(_HEAD.pack(kind, depth, len(text)), text, at_once=at_once)
 
 
-def _write_in_turn(pieces: Iterator[Chunk], turn: Turn) -> None:
-    """Make them at once, and write them when it is their turn."""
-    made = list(pieces)
-    turn.wait()
-    write_chunks(made)
+# -- in the copy ----------------------------------------------------------------------------------------
 
 
-def _ahead(pieces: Iterator[Chunk]) -> list[Chunk]:
-    """The first of them."""
-    made, left = [], _BYTES_AHEAD
-    while left > 0 and (piece := next(pieces, None)) is not None:
-        made.append(piece)
-        left -= len(piece)
-    return made
+def _write(stream: BinaryIO) -> None:
+    """Write what the messages tell."""
+    _next(stream)
+    from kubectl_evictplan.prediction import fingerprint  # noqa: F401 - all that it takes is loaded while this waits
+    from kubectl_evictplan.prediction.carried import unpacked
+    from kubectl_evictplan.report import chunks
+    from kubectl_evictplan.report.json_text import Part, laid_out
+
+    explain, ascii_only = msgspec.msgpack.decode(_next(stream)[-1], type=tuple[str | None, bool])
+    prediction = unpacked(lambda: _next(stream)[-1])
+    look = {"explain": explain, "ascii_only": ascii_only}
+    first = chunks(prediction, "json", part=Part.BEFORE_IMPACT, **look)
+    # Nothing is written before all of it is known to have UTF-8.
+    len(prediction.warnings)
+    write_chunks(first)
+    # None of it is needed any more, and soon the other process needs most.
+    del first, prediction
+    write_chunks(laid_out(_rest(stream), ascii_only=ascii_only))
+
+
+def _rest(stream: BinaryIO) -> Iterator[Piece]:
+    from kubectl_evictplan.report.json_text import Compact
+
+    while (message := _next(stream))[0] != _END:
+        kind, depth, text = message
+        yield text if kind == _TEXT else Compact(text, depth, items=kind == _ITEMS)
+
+
+def _next(stream: BinaryIO) -> tuple[bytes, int, bytes]:
+    kind, depth, length = _HEAD.unpack(stream.read(_HEAD.size))
+    return kind, depth, stream.read(length)

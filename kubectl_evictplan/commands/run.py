@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import tzinfo
 from functools import partial
 from importlib import import_module
+from pathlib import Path
+from stat import S_ISREG
 from typing import TYPE_CHECKING, NamedTuple
 
 from kubectl_evictplan.commands.connection_options import load_live
@@ -34,13 +37,15 @@ from kubectl_evictplan.commands.terminal import (
 from kubectl_evictplan.errors import Correction, InputError, Problem, WrongWord, mistake
 from kubectl_evictplan.garbage import all_stays, collecting_rarely, keep
 from kubectl_evictplan.kube.durations import SECOND_NS
-from kubectl_evictplan.processes import default_jobs, may_have_copy
+from kubectl_evictplan.processes import default_jobs
 
 if TYPE_CHECKING:
+    from kubectl_evictplan.commands.large_json import Writer
     from kubectl_evictplan.commands.observing import Look
     from kubectl_evictplan.commands.options import Given, WhatIfOptions
     from kubectl_evictplan.controllers.flags import ControllerConfiguration
     from kubectl_evictplan.gates.document import GateResult
+    from kubectl_evictplan.gates.judge import Gate
     from kubectl_evictplan.kube.objects import ClusterSnapshot
     from kubectl_evictplan.kube.objects import Warning as ClusterWarning
     from kubectl_evictplan.live.flags import ConnectionFlags
@@ -53,6 +58,8 @@ if TYPE_CHECKING:
 
 # The text of so many rows of so large a cluster, and what they cost, are worth two processors.
 _MANY_PODS, _MANY_EVICTIONS = 20_000, 5_000
+# As large as the smallest file of so many pods: a compressed snapshot.
+_MANY_BYTES = 200_000
 
 
 def what_if_events(options: WhatIfOptions, events_on: Callable[[ClusterSnapshot], Events]) -> None:
@@ -84,15 +91,27 @@ def _what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pl
     if options.save_scenario is not None:
         name, force = options.save_scenario, options.force
         refuse_existing(("--save-scenario",), name, "scenario.yaml", force=force)
+    with _writer(options, gates) as writer:
+        _answer(options, given, look, plan, gates, writer)
+
+
+def _answer(
+    options: WhatIfOptions,
+    given: Given,
+    look: Look | None,
+    plan: Callable[[ClusterSnapshot, Given], Planned],
+    gates: Sequence[Gate],
+    writer: Writer | None,
+) -> None:
     with Progress(sys.stderr) as progress:
-        found = _found(options, given, look, plan, progress, is_judged=bool(gates))
+        found = _found(options, given, look, plan, progress, writer, is_judged=bool(gates))
     results = judged(gates, found.prediction, found.snapshot)
     if any(one.failed for one in results):
         found = found._replace(made=None)
     # Before the report, of which a pager may read the beginning only.
     if found.made is not None and options.out is not None:
         write_plan(found.made, options.out, options.connection, force=bool(options.force))
-    _show(found, options, given.zone, results)
+    _show(found, options, given.zone, results, writer)
     refuse_failed(results)
 
 
@@ -112,6 +131,7 @@ def _found(
     look: Look | None,
     plan: Callable[[ClusterSnapshot, Given], Planned],
     progress: Progress,
+    writer: Writer | None,
     *,
     is_judged: bool,
 ) -> _Found:
@@ -123,6 +143,10 @@ def _found(
     asked = ask(options, given, look, plan, progress)
     all_stays()
     snapshot, scenario, configuration = asked.snapshot, asked.scenario, asked.configuration
+    if len(snapshot.pods) <= _MANY_PODS:
+        writer = None
+    if writer is not None:
+        writer.begin()
     explain = _explained(options.explain, snapshot, scenario)
     if options.save_scenario is not None:
         _save(options.save_scenario, scenario, asked.settings, force=bool(options.force))
@@ -141,8 +165,7 @@ def _found(
         assume_ready=given.assume_ready_ns,
         quorums=options.quorums,
     )
-    is_long = len(snapshot.pods) > _MANY_PODS and len(prediction.evictions) > _MANY_EVICTIONS
-    if options.output == "json" and not is_judged and is_long and _may_write_beside():
+    if writer is not None and len(prediction.evictions) > _MANY_EVICTIONS:
         keep(asked, prediction)
         return _Found(snapshot, prediction, explain, made, assess)
     if options.output in WITH_IMPACT or is_judged:
@@ -182,7 +205,7 @@ def _load_modules(output: str) -> None:
             "report.json_text",
             "impact.claims",
             "impact.findings",
-            "commands.large_json",
+            "prediction.carried",
         ]
     for name in ("prediction.predict", "impact.assess", *told, *_ASKED_BY_LARGE_CLUSTERS):
         import_module(f"kubectl_evictplan.{name}")
@@ -292,42 +315,54 @@ def load(
 
 
 def _show(
-    found: _Found, options: WhatIfOptions, zone: tzinfo | None, gates: Sequence[GateResult]
+    found: _Found,
+    options: WhatIfOptions,
+    zone: tzinfo | None,
+    gates: Sequence[GateResult],
+    writer: Writer | None,
 ) -> None:
     """Write the report, chunk by chunk."""
     if sys.stdout is None:  # closed by the caller, as by `>&-`
         raise mistake("standard output is closed")
     from kubectl_evictplan.report import chunks
 
-    on_terminal = sys.stdout.isatty()
-    tell = partial(
-        chunks,
-        output=options.output,
+    on_terminal, ascii_only = sys.stdout.isatty(), wants_ascii(options.output, sys.stdout)
+    prediction = found.prediction
+    if found.assess is not None:
+        assert writer is not None, "who writes it while it is found out what it costs"
+        if writer.write(prediction, found.assess, explain=found.explain, ascii_only=ascii_only):
+            return
+        prediction = _assessed(found.assess, options.output)
+    told = chunks(
+        prediction,
+        options.output,
         by=options.by,
         zone=zone,
         explain=found.explain,
         headers=not options.no_headers,
         columns=columns_of_terminal(100) if on_terminal else None,
         color=use_color(options.color, sys.stdout),
-        ascii_only=wants_ascii(options.output, sys.stdout),
+        ascii_only=ascii_only,
         gates=gates,
         plan=plan_file(found.made, options),
     )
-    if found.assess is None:
-        write_chunks(tell(found.prediction))
-    else:
-        from kubectl_evictplan.commands.large_json import write_beside
-
-        write_beside(tell, found.prediction, found.assess)
+    write_chunks(told)
 
 
-def _may_write_beside() -> bool:
-    """Whether a copy of this process would write where this one does, and is worth it."""
+def _writer(options: WhatIfOptions, gates: Sequence[Gate]) -> AbstractContextManager[Writer | None]:
+    """Who writes the answer if that is large; None where it cannot be, and where nobody else can write where this process does."""
+    if options.output != "json" or gates:
+        return nullcontext()
     try:
         sys.stdout.fileno()
+        files = [Path(name).stat() for name in options.filenames]
     except (AttributeError, OSError):
-        return False
-    return may_have_copy()
+        return nullcontext()
+    if files and all(S_ISREG(one.st_mode) and one.st_size < _MANY_BYTES for one in files):
+        return nullcontext()
+    from kubectl_evictplan.commands.large_json import writer
+
+    return writer()
 
 
 def _check_start(typed: str, start_ns: int | None, snapshot: ClusterSnapshot) -> None:

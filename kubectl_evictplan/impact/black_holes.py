@@ -128,6 +128,10 @@ class BlackHoles(Rows[BlackHole]):
     @cached_property
     def rows(self) -> tuple[BlackHole, ...]:  # type: ignore[override]
         """By node, reason and instants."""
+        return self.passing()
+
+    def passing(self) -> tuple[BlackHole, ...]:
+        """``rows``, made anew each time."""
         some = self._counted
         tokens, holes_of = self._alike(some)
         # Of each hole the names of its pods, by node.

@@ -113,6 +113,10 @@ class Rows(Sequence[T]):
 
     rows: tuple[T, ...]
 
+    def passing(self) -> tuple[T, ...]:
+        """``rows`` for who reads them once: they need not be kept."""
+        return self.rows
+
     def __iter__(self) -> Iterator[T]:
         return iter(self.rows)
 
@@ -144,6 +148,10 @@ class RowsOnDemand(Rows[T], Generic[T]):
     @cached_property
     def rows(self) -> tuple[T, ...]:  # type: ignore[override]
         """All of them."""
+        return tuple(self._make())
+
+    def passing(self) -> tuple[T, ...]:
+        """All of them, made anew each time."""
         return tuple(self._make())
 
     def __len__(self) -> int:
@@ -223,5 +231,5 @@ def notable(rows: Sequence[T]) -> Sequence[T]:
 def plain(value: object) -> tuple[object, ...]:
     """Rows as msgspec can encode them: an ``enc_hook``."""
     if isinstance(value, Rows):
-        return value.rows
+        return value.passing()
     raise NotImplementedError(f"no JSON of {type(value)}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -21,74 +21,71 @@ from kubectl_evictplan.report.data_formats import parts, plain_values
 _encoder = msgspec.json.Encoder(order="deterministic", enc_hook=plain)
 # Many rows are written faster together than one by one; all at once they would be in memory twice.
 _ITEMS_AT_ONCE = 25
+# But no more of compact JSON than the processor has at hand when it is laid out.
+_BYTES_AT_ONCE = 1 << 18
 # Outside strings JSON has only printable ASCII and newlines, so this touches strings alone.
 _NOT_PRINTABLE_ASCII = re.compile(r"[^\n\x20-\x7e]")
 
 
 class Part(Enum):
-    """How much of a prediction's text: it may be made in three places, and joined in this order these are the whole.
-
-    ``LARGE_IMPACT`` tells of services and workloads, of which there may be thousands; ``REST`` what mostly follows from those.
-    """
+    """How much of a prediction's text: it may be made in two places, and joined in this order these are the whole."""
 
     WHOLE = "whole"
     BEFORE_IMPACT = "before impact"
-    LARGE_IMPACT = "large lists of the impact"
-    REST = "the rest of the impact, and what is behind it"
+    REST = "the impact, and what is behind it"
 
 
-# The member of the impact that ``REST`` begins with.
-_FIRST_OF_REST = "budgets"
+class Compact(NamedTuple):
+    """A piece of the text that is not laid out yet: compact JSON that stands so deep, of a value, or of ``items`` of a list."""
+
+    text: bytes
+    depth: int
+    items: bool
+
+
+Piece = bytes | Compact
 
 
 def render_json(
     document: msgspec.Struct, *, ascii_only: bool = False, part: Part = Part.WHOLE
 ) -> Iterator[bytes]:
     """Yield the document in pieces; ``ascii_only`` escapes everything outside ASCII."""
-    for piece in _pieces(document, part):
-        yield _as_ascii(piece) if ascii_only else piece
+    return laid_out(pieces(document, part), ascii_only=ascii_only)
 
 
-def _pieces(document: msgspec.Struct, part: Part) -> Iterator[bytes]:
+def laid_out(pieces: Iterable[Piece], *, ascii_only: bool) -> Iterator[bytes]:
+    """Yield the text of pieces, wherever they come from."""
+    for piece in pieces:
+        text = piece
+        if isinstance(text, Compact):
+            text = inside(text.text, text.depth) if text.items else _formatted(*text[:2])
+        yield _as_ascii(text) if ascii_only else text
+
+
+def pieces(document: msgspec.Struct, part: Part) -> Iterator[Piece]:
+    """Yield what the text is made of."""
     members = list(parts(document))
     if part is Part.WHOLE:
         yield from _members(members, 0)
-        yield b"\n}\n"
-        return
-    at = [key for key, _ in members].index("impact")
-    if part is Part.BEFORE_IMPACT:
-        yield from _members(members[:at], 0)
-        return
-    key, impact = members[at]
-    large, rest = _parted(impact)
-    if part is Part.LARGE_IMPACT:
-        yield b",\n" + _indent(1) + _encode(key) + b": "
-        yield from _members(large, 1)
-        return
-    yield from _members(rest, 1, b",\n")
-    yield b"\n" + _indent(1) + b"}"
-    yield from _members(members[at + 1 :], 0, b",\n")
+    else:
+        at = [key for key, _ in members].index("impact")
+        if part is Part.BEFORE_IMPACT:
+            yield from _members(members[:at], 0)
+            return
+        yield from _members(members[at:], 0, b",\n")
     yield b"\n}\n"
 
 
-def _parted(impact: Impact) -> tuple[list[tuple[str, Any]], list[tuple[str, Any]]]:
-    """Its members, those of ``LARGE_IMPACT`` and those of ``REST``."""
-    members = list(parts(impact))
-    cut = [key for key, _ in members].index(_FIRST_OF_REST)
-    return members[:cut], members[cut:]
-
-
-def make_rows(impact: Impact, part: Part = Part.WHOLE) -> None:
-    """Make now what else is made when it is read, as far as ``part`` tells it: WHOLE or LARGE_IMPACT."""
-    large, rest = _parted(impact)
-    for _, value in (*large, *(rest if part is Part.WHOLE else ())):
+def make_rows(impact: Impact) -> None:
+    """Make now what else is made when it is read."""
+    for _, value in parts(impact):
         if isinstance(value, Rows):
             len(value)
 
 
 def _members(
     members: Iterable[tuple[str, Any]], depth: int, before: bytes = b"{\n"
-) -> Iterator[bytes]:
+) -> Iterator[Piece]:
     """``before``: what stands before the first."""
     indent = _indent(depth + 1)
     for key, value in members:
@@ -102,15 +99,18 @@ def _members(
             yield from _members(parts(value), depth + 1)
             yield b"\n" + indent + b"}"
         else:
-            yield _indented(value, depth + 1)
+            yield Compact(_encode(value), depth + 1, items=False)
 
 
-def _list(items: Sequence[Any], depth: int) -> Iterator[bytes]:
-    before = b"["
-    for at in range(0, len(items), _ITEMS_AT_ONCE):
+def _list(items: Sequence[Any], depth: int) -> Iterator[Piece]:
+    before, at, number = b"[", 0, 1
+    while at < len(items):
         yield before
-        yield _items(items[at : at + _ITEMS_AT_ONCE], depth)
-        before = b","
+        piece = _items(items[at : at + number], depth)
+        yield piece
+        before, at = b",", at + number
+        size = len(piece.text if isinstance(piece, Compact) else piece)
+        number = max(1, min(_ITEMS_AT_ONCE, number * _BYTES_AT_ONCE // size))
     yield b"\n" + _indent(depth) + b"]"
 
 
@@ -120,18 +120,18 @@ def _grouped(evictions: Evictions, depth: int) -> Iterator[bytes]:
     yield b"\n" + _indent(depth) + b"]"
 
 
-def _items(items: Sequence[Any], depth: int) -> bytes:
+def _items(items: Sequence[Any], depth: int) -> Piece:
     """Items of a list that stands so deep, from before the first one to behind the last."""
     try:
-        return inside(_encoder.encode(items), depth)
+        return Compact(_encoder.encode(items), depth, items=True)
     except UnicodeEncodeError:
         line = b"\n" + _indent(depth + 1)
-        return line + (b"," + line).join(_indented(item, depth + 1) for item in items)
+        return line + (b"," + line).join(_formatted(_encode(item), depth + 1) for item in items)
 
 
-def _indented(value: Any, depth: int) -> bytes:
+def _formatted(text: bytes, depth: int) -> bytes:
     # A raw newline cannot stand inside a JSON string, so every one is the formatter's.
-    return msgspec.json.format(_encode(value), indent=2).replace(b"\n", b"\n" + _indent(depth))
+    return msgspec.json.format(text, indent=2).replace(b"\n", b"\n" + _indent(depth))
 
 
 def _indent(depth: int) -> bytes:

@@ -75,9 +75,8 @@ def test_the_way_out_of_the_longest_function_needs_no_memory(
 def test_where_no_copy_can_be_made_nothing_is_written_before_the_costs_are_known(
     where: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(what_if, "_MANY_PODS", 0)
-    monkeypatch.setattr(what_if, "_MANY_EVICTIONS", 0)
-    monkeypatch.setattr(what_if, "_may_write_beside", lambda: True)
+    for name in ("_MANY_BYTES", "_MANY_PODS", "_MANY_EVICTIONS"):
+        monkeypatch.setattr(what_if, name, 0)
     monkeypatch.setattr(large_json, "in_copy", lambda _: nullcontext())
     monkeypatch.setattr(f"kubectl_evictplan.impact.{where}", out_of_memory)
 
