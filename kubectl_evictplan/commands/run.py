@@ -37,7 +37,7 @@ from kubectl_evictplan.commands.terminal import (
 from kubectl_evictplan.errors import Correction, InputError, Problem, WrongWord, mistake
 from kubectl_evictplan.garbage import all_stays, collecting_rarely, keep
 from kubectl_evictplan.kube.durations import SECOND_NS
-from kubectl_evictplan.processes import default_jobs
+from kubectl_evictplan.processes import answer_of_copy, default_jobs
 
 if TYPE_CHECKING:
     from kubectl_evictplan.commands.large_json import Writer
@@ -261,6 +261,7 @@ def predicted(
         asked.configuration,
         explain=explain,
         progress=progress.predicting,
+        beside=answer_of_copy,
         assume_ready=given.assume_ready_ns,
     )
 

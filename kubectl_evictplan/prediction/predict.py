@@ -6,9 +6,10 @@ The way to one predicted eviction: this module, ``simulation/simulate.py`` (the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -71,13 +72,20 @@ from kubectl_evictplan.scenarios.scenario import (
 )
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
 from kubectl_evictplan.simulation.simulate import simulate
-from kubectl_evictplan.windows.exploration import Progress, explore
+from kubectl_evictplan.windows.budget import NODE_RUNS_MIN
+from kubectl_evictplan.windows.exploration import Progress, explore, explore_planned, runs_planned
 from kubectl_evictplan.windows.outcome import TAINT_ADDED, Exploration
 
 if TYPE_CHECKING:
     from kubectl_evictplan.windows.drain_runs import DrainExploration
 
+_T = TypeVar("_T")
+
 _DEFAULT_READY = ReadyTimes()
+# What happens to so many nodes takes long enough for two processors, and leaves ``NODE_RUNS_MIN`` runs to the exploration.
+_MANY_NODES = 1_000
+# Does something that takes a while beside what is done in its context; what it gives waits for the answer, None where there is none.
+Beside = Callable[[Callable[[], bytes]], AbstractContextManager[Callable[[], bytes | None]]]
 
 
 def predict(
@@ -89,20 +97,21 @@ def predict(
     progress: Progress | None = None,
     assume_ready: tuple[int, int | None] | None = None,
     prepared: PreparedCluster | None = None,
+    beside: Beside | None = None,
 ) -> Prediction:
     """Predict every eviction of ``scenario`` with honest windows. Pure and deterministic.
 
     ``explain`` is a "namespace/name" that must be in the answer even if its node is not affected.
     ``assume_ready``: from when to when after its binding a replacement is Ready, in nanoseconds (None:
     perhaps never); None: learnt from the pods' own history, else the default; only drains ask for it. ``prepared`` saves what predictions on one cluster have in common:
-    made of the same snapshot, configuration and start.
+    made of the same snapshot, configuration and start. ``beside`` does something on another processor.
     """
     whole = prepared or PreparedCluster(snapshot, configuration, scenario.start_ns)
     relevant = whole.relevant(scenario, explain)
     ready = _DEFAULT_READY if assume_ready is None else ReadyTimes(*assume_ready)
     if assume_ready is None and drained_nodes(scenario):
         ready = ReadyTimes(by_owner=learnt_by_owner(snapshot.pods)).of(relevant.pods)
-    return told(whole, simulated(whole, relevant, scenario, ready, progress), explain)
+    return told(whole, simulated(whole, relevant, scenario, ready, progress, beside), explain)
 
 
 class Simulated(msgspec.Struct, frozen=True):
@@ -115,6 +124,7 @@ class Simulated(msgspec.Struct, frozen=True):
     nominal: Timeline
     exploration: Exploration
     drains: DrainExploration | None
+    names: NamesOfAlike
 
 
 def simulated(
@@ -123,6 +133,7 @@ def simulated(
     scenario: Scenario,
     ready: ReadyTimes = _DEFAULT_READY,
     progress: Progress | None = None,
+    beside: Beside | None = None,
 ) -> Simulated:
     """Simulate a scenario on what takes part in it: the nominal run, and with everything unknown."""
     configuration = whole.configuration(scenario)
@@ -140,22 +151,56 @@ def simulated(
         from kubectl_evictplan.windows.drain_rooms import drain_rooms
 
         rooms = drain_rooms(whole.snapshot, scenario, configuration.profile)
-    nominal = simulate(alike.snapshot, scenario, configuration, timing, rooms=rooms)
-    drains, beside = None, scenario
+    run = partial(simulate, alike.snapshot, scenario, configuration, timing, rooms=rooms)
+    drains, find_names = None, partial(NamesOfAlike, alike, whole.owners)
     if drained_nodes(scenario):
         from kubectl_evictplan.windows.drain_runs import explore_drains, without_drains
 
-        beside = without_drains(scenario)
+        nominal, others = run(), without_drains(scenario)
         drains = explore_drains(
             relevant, scenario, configuration, ready, progress, rooms, whole.owners_without_pods
         )
-    exploration = explore(alike.snapshot, beside, configuration, nominal, progress)
+        exploration = explore(alike.snapshot, others, configuration, nominal, progress)
+        names = find_names()
+    else:
+        given = alike.snapshot, scenario, configuration, progress
+        nominal, exploration, names = _run_and_explored(run, *given, find_names, beside)
     merge_drains(exploration, drains, scenario)
     if whole.too_many_terminated(scenario):
         from kubectl_evictplan.windows.terminated_pods import put_terminated_pods  # rarely needed
 
         put_terminated_pods(exploration, alike.snapshot, scenario, configuration)
-    return Simulated(relevant, scenario, ready, alike, nominal, exploration, drains)
+    return Simulated(relevant, scenario, ready, alike, nominal, exploration, drains, names)
+
+
+def _run_and_explored(
+    run: Callable[[], Timeline],
+    snapshot: ClusterSnapshot,
+    scenario: Scenario,
+    configuration: ControllerConfiguration,
+    progress: Progress | None,
+    meanwhile: Callable[[], _T],
+    beside: Beside | None,
+) -> tuple[Timeline, Exploration, _T]:
+    """The nominal run, the exploration, which needs no more of it than how many node runs are planned at most, and what needs neither.
+
+    So where that is as few as there ever are both can be done at once. The run takes longer.
+    """
+    given = snapshot, scenario, configuration
+    touched = {name for event in scenario.events for name in event.touched_nodes}
+    if beside is None or len(touched) < _MANY_NODES:
+        nominal = run()
+        return nominal, explore(*given, nominal, progress), meanwhile()
+    from kubectl_evictplan.cluster.carried_runs import packed, unpacked  # rarely needed
+
+    with beside(lambda: packed(run())) as answer:
+        exploration = explore_planned(*given, NODE_RUNS_MIN, progress)
+        others = meanwhile()
+        text = answer()
+    nominal = run() if text is None else unpacked(text)
+    if runs_planned(nominal, snapshot) != NODE_RUNS_MIN:
+        exploration = explore(*given, nominal, progress)
+    return nominal, exploration, others
 
 
 def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -> Prediction:
@@ -183,9 +228,8 @@ def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -
     every = _pods_ever(relevant, scenario) if snapshot.webhooks else {}
     refusable = pods_refusable(snapshot.webhooks, every)
     kinds = list(ends.kinds(shown, alike))
-    names = NamesOfAlike(alike, whole.owners)
     gone_from = _gone_otherwise(snapshot, scenario.start_ns, kinds, alike)
-    evictions = eviction_list(scenario.start_ns, kinds, ends, names, refusable, gone_from)
+    evictions = eviction_list(scenario.start_ns, kinds, ends, found.names, refusable, gone_from)
     reports = node_reports(run, exploration, whole.nodes, configuration)
     drained = drain_reports(drains, scenario)
     horizon = _horizon(scenario, nominal, _told_instants(scenario, evictions, reports, drained))

@@ -23,7 +23,7 @@ _UNITS_OF_FEW = UNITS // 2
 SIMULATION, ENTRY, LOOK_UP = 30, 2, 4
 # Entries of one node run that fit into the work budget of all of them, which are planned before anything else is tried.
 _NODE_RUN_ENTRIES = 24_000
-_NODE_RUNS_MIN, _NODE_RUNS_MAX = 8, 320
+NODE_RUNS_MIN, _NODE_RUNS_MAX = 8, 320
 _TIMES_OF_FEW = 2
 # Pieces that are planned where they cannot stand for all of them: bounds tell then, whatever they show.
 SAMPLED_PIECES_MAX = 24
@@ -33,7 +33,7 @@ SAMPLED_UNITS = 3_000
 
 def node_runs_max(entries: int, nodes: int) -> int:
     """How many node runs are planned at most, of so many entries each, in which so many nodes take part."""
-    runs = max(_NODE_RUNS_MIN, min(_NODE_RUNS_MAX, _NODE_RUN_ENTRIES // max(entries, 1)))
+    runs = max(NODE_RUNS_MIN, min(_NODE_RUNS_MAX, _NODE_RUN_ENTRIES // max(entries, 1)))
     return runs * _TIMES_OF_FEW if nodes <= _FEW_NODES else runs
 
 

@@ -77,12 +77,28 @@ def explore(
     progress: Progress | None = None,
 ) -> Exploration:
     """Windows over all admissible runs. ``nominal`` is the run that is reported as *the* timeline."""
+    runs_max = runs_planned(nominal, snapshot)
+    return explore_planned(snapshot, scenario, configuration, runs_max, progress)
+
+
+def runs_planned(nominal: Timeline, snapshot: ClusterSnapshot) -> int:
+    """How many node runs are planned at most, which follows from what one of them costs."""
+    numbers = Counter(map(type, nominal.entries))
+    entries = sum(number for kind, number in numbers.items() if not issubclass(kind, AboutPod))
+    return node_runs_max(entries, len(snapshot.nodes))
+
+
+def explore_planned(
+    snapshot: ClusterSnapshot,
+    scenario: Scenario,
+    configuration: ControllerConfiguration,
+    runs_max: int,
+    progress: Progress | None = None,
+) -> Exploration:
+    """``explore`` where it is known how many node runs are planned at most."""
     horizon_ns = scenario.end_ns
     if scenario.horizon_ns is not None:
         scenario = replace(scenario, horizon_ns=horizon_ns + _BEYOND_HORIZON_NS)
-    numbers = Counter(map(type, nominal.entries))
-    entries = sum(number for kind, number in numbers.items() if not issubclass(kind, AboutPod))
-    runs_max = node_runs_max(entries, len(snapshot.nodes))
     alike = AlikeNodes(snapshot, configuration)
     plan = pieces(snapshot, scenario, configuration, runs_max, alike)
     budget = Budget(units_of(len(snapshot.nodes)))

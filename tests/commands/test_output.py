@@ -106,8 +106,9 @@ _BESIDE = """
 import os, sys
 from kubectl_evictplan import cli, processes
 from kubectl_evictplan.commands import run
+from kubectl_evictplan.prediction import predict
 processes.default_jobs = lambda: 2
-run._MANY_BYTES = run._MANY_PODS = run._MANY_EVICTIONS = 0
+run._MANY_BYTES = run._MANY_PODS = run._MANY_EVICTIONS = predict._MANY_NODES = 0
 most, scarce = int(sys.argv[1]), sys.argv[2]
 given, give = [], getattr(os, scarce)
 def some():
@@ -135,9 +136,12 @@ def told_beside(
 @pytest.mark.parametrize(
     ("explain", "copies", "scarce"),
     [
-        (("--explain", "shop/edge-gateway-f6fbdb76-fcr62"), 1, "fork"),
+        ((), 2, "fork"),
+        (("--explain", "shop/edge-gateway-f6fbdb76-fcr62"), 2, "fork"),
         ((), 1, "fork"),
         ((), 0, "fork"),
+        ((), 3, "pipe"),
+        ((), 2, "pipe"),
         ((), 1, "pipe"),
         ((), 0, "pipe"),
     ],
@@ -166,6 +170,6 @@ def test_a_reader_that_is_gone_ends_copies_and_their_process(fixtures_path: Path
     reader, writer = os.pipe()
     os.close(reader)
 
-    assert told_beside(*words, stdout=writer)[1] == f"{cli.EXIT_PIPE_CLOSED} 1\n"
+    assert told_beside(*words, stdout=writer)[1] == f"{cli.EXIT_PIPE_CLOSED} 2\n"
 
     os.close(writer)
