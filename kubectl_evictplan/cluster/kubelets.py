@@ -192,8 +192,15 @@ class Kubelets:
     def load(self, snapshot: ClusterSnapshot, start_ns: int) -> None:
         """Kubelets as the snapshot shows them: fresh leases are renewed on, stale ones are silent."""
         seen_ns = observed_at_ns(snapshot, start_ns)
-        # Of nodes that are gone as well: one that is created again renews as it did.
-        self._periods_ns = {name: renew_period_ns(each) for name, each in snapshot.leases.items()}
+        nodes = {node.name for node in snapshot.nodes}
+        for name, left in snapshot.leases.items():
+            # A kubelet may outlive its Node, and what it renews counts for one that is created under its name.
+            if name not in nodes and left.renew_time_ns is not None:
+                series = self._new_series(name, left.renew_time_ns, renew_period_ns(left), None)
+                if is_silent_at(left, seen_ns):
+                    series.last_ns = left.renew_time_ns
+                else:
+                    self._up.add(name)
         for node in snapshot.nodes:
             lease = snapshot.leases.get(node.name)
             renew_ns = lease.renew_time_ns if lease is not None else None
@@ -326,8 +333,7 @@ class Kubelets:
         if name in self._up and old is not None and old.newest(now_ns) == now_ns:
             return
         self._before_change(name)
-        known_ns = self._periods_ns.get(name, _DEFAULT_PERIOD_NS)
-        period_ns = old.period_ns if old is not None else known_ns
+        period_ns = old.period_ns if old is not None else _DEFAULT_PERIOD_NS
         series = self._new_series(name, now_ns, period_ns, now_ns)
         series.older_ns = old.newest(now_ns - 1) if old is not None else None
         self._up.add(name)

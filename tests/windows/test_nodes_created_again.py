@@ -133,3 +133,16 @@ def test_a_node_that_is_created_again_renews_as_its_lease_tells_that_is_left() -
     prediction = predict(snapshot, make_scenario(events, horizon=60), configuration)
     changes = [change.value for row in prediction.nodes for change in row.changes]
     assert "False" in changes and "Unknown" not in changes
+
+
+@pytest.mark.parametrize(("renewed", "given_up"), [(-2, False), (-60, True)])
+def test_a_kubelet_that_outlives_its_node_keeps_one_alive_that_is_created_without_a_status(
+    renewed: float, given_up: bool
+) -> None:
+    leases = [make_lease("n0", renewed), make_lease("n1", -0.5)]
+    snapshot = make_snapshot(["n1"], leases=leases)
+    configuration = resolve_configuration(ControllerSettings("1.29.6"), ControlPlaneFlags())
+    created = make_event(10, "node-create", node=make_node("n0", ready=None))
+    prediction = predict(snapshot, make_scenario([created], horizon=300), configuration)
+    changes = [change.value for row in prediction.nodes for change in row.changes]
+    assert ("Unknown" in changes) == given_up
