@@ -270,7 +270,14 @@ def counted_calls(
 
 @pytest.mark.parametrize(
     ("flags", "lease_seconds"),
-    [({}, 40), ({"node-monitor-period": "10s"}, 40), ({"node-monitor-period": "1m"}, 40), ({}, 20)],
+    [
+        ({}, 40),
+        ({"node-monitor-period": "10s"}, 40),
+        ({"node-monitor-period": "1m"}, 40),
+        ({}, 20),
+        # No tick comes between 9 s after one and the next renewal.
+        ({"node-monitor-period": "2s", "node-monitor-grace-period": "9s"}, 40),
+    ],
 )
 def test_healthy_nodes_cost_nothing_however_often_they_renew(
     monkeypatch: pytest.MonkeyPatch, flags: dict[str, str], lease_seconds: int

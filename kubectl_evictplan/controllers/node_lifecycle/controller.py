@@ -293,11 +293,12 @@ class NodeLifecycle:
 
     def _may_expire_while_up(self, name: str, ready: NodeCondition | None) -> bool:
         """Whether a healthy kubelet renews too slowly for the grace period."""
-        # A tick accepts a new Lease before it judges the age: that stays below one renewal period.
-        if ready is None:
-            grace_ns = self._configuration.node_startup_grace_period_ns
-        else:
-            grace_ns = self._configuration.node_monitor_grace_period_ns
+        configuration = self._configuration
+        grace_ns = configuration.node_startup_grace_period_ns
+        if ready is not None:
+            # From the tick that accepted a Lease to one that judges its age it is a whole number of periods, or more.
+            period_ns = configuration.node_monitor_period_ns
+            grace_ns = -(-configuration.node_monitor_grace_period_ns // period_ns) * period_ns
         return self._kubelets.renews_slower_than(name, grace_ns)
 
     # -- ticks ------------------------------------------------------------------------------------
