@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
+from kubectl_evictplan.cluster.timeline import Timeline
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.kube.taints import OUT_OF_SERVICE, no_execute_taints
@@ -34,7 +35,7 @@ from kubectl_evictplan.windows.pod_worlds import (
     nodes_of_touched_pods,
 )
 from kubectl_evictplan.windows.simple_fates import SimpleFates
-from kubectl_evictplan.windows.unknowns.of_pods import PodExit, PodTimings
+from kubectl_evictplan.windows.unknowns.of_pods import PodExit, PodTiming, PodTimings
 from kubectl_evictplan.windows.unknowns.services import (
     HISTORIES_MAX,
     Choice,
@@ -354,16 +355,32 @@ class _Tried:
         if known is not None:
             self._gathered.again(slot, known)
             return known
-        parts = self._timings.of(world, played)
-        self._gathered.missed.update(*(each.missed for each in parts))
         histories = self._seen[key] = []
         is_quiet = not any(node.begins_at_start for node in played.values())
-        for timeline in world.runs(played, [each.timing for each in parts]):
+        parts = self._timings.of(world, played)
+        timelines = self._run(world, played, parts, budget)
+        timelines += self._run(
+            world, played, self._timings.before_ends(world, parts, timelines), budget
+        )
+        for timeline in timelines:
+            histories.append(self._gathered.add(slot, timeline, is_quiet=is_quiet))
+        return histories
+
+    def _run(
+        self,
+        world: PodWorld,
+        played: dict[str, NodePlayback],
+        parts: list[PodTiming],
+        budget: Budget,
+    ) -> list[Timeline]:
+        """The runs of one history; notes what they miss."""
+        self._gathered.missed.update(*(each.missed for each in parts))
+        timelines = list(world.runs(played, [each.timing for each in parts]))
+        for timeline in timelines:
             budget.spend(SIMULATION + ENTRY * len(timeline.entries))
             if timeline.exits and PodExit.is_of_each_pod(timeline, world, played):
                 self._gathered.missed.add(PodExit.name)
-            histories.append(self._gathered.add(slot, timeline, is_quiet=is_quiet))
-        return histories
+        return timelines
 
 
 def _is_served_once(name: str, runs: list[PieceRun]) -> bool:

@@ -55,7 +55,7 @@ class GarbageCollection(Unknown[PodTiming]):
     def __init__(
         self, world: PodWorld, met_ns: Collection[int] = (), ends_ns: Collection[int] = ()
     ) -> None:
-        """What loops meet besides the scenario's events, in one history: ``met_ns`` see ``at``, ``ends_ns`` see ``before_ends``."""
+        """What loops meet besides the scenario's events, in one history: ``met_ns`` see ``at``, ``ends_ns`` see ``ends_of_orphans``."""
         self._world = world
         self._met_ns = met_ns
         self._ends_ns = ends_ns
@@ -91,13 +91,20 @@ class GarbageCollection(Unknown[PodTiming]):
         deletes = any(isinstance(event, DeleteNode) for event in self._world.scenario.events)
         return deletes or self._node_is_missing
 
-    def before_ends(self, world: PodWorld, timeline: Timeline) -> GarbageCollection | None:
-        """The loops in one history in which somebody else ends orphans; ``timeline`` has none of them. None where nobody does.
-
-        A timer, a kubelet or node lifecycle does: until then any loop may come first.
-        """
-        ends_ns = set(_ends_of_orphans(timeline, self._known))
-        return GarbageCollection(world, ends_ns=ends_ns) if ends_ns else None
+    def ends_of_orphans(self, timeline: Timeline) -> Iterator[int]:
+        """When a timer, a kubelet or node lifecycle ends pods of nodes that are not there then: until then any loop may come first."""
+        there, collected = set(self._known), set[tuple[str, int]]()
+        for entry in timeline.entries:
+            match entry:
+                case NodeCreated():
+                    there.add(entry.node)
+                case NodeDeleted():
+                    there.discard(entry.node)
+                case PodDeleted() if entry.controller == POD_GC:
+                    collected.add((entry.pod, entry.at_ns))
+                case PodGone() if entry.node and entry.node not in there:
+                    if (entry.pod, entry.at_ns) not in collected:
+                        yield entry.at_ns
 
     def settle(self, part: PodTiming, most: int) -> Iterator[PodTiming]:
         """Both sides of each instant that a loop can meet, at its quickest and at its slowest."""
@@ -168,19 +175,6 @@ def _is_seen_by_loops(entry: Entry) -> bool:
     if isinstance(entry, TaintChanged):
         return entry.taint.key == OUT_OF_SERVICE
     return isinstance(entry, NodeReadyPosted | NodeBecameUnknown | PodDeleted | PodGone)
-
-
-def _ends_of_orphans(timeline: Timeline, known: Collection[str]) -> Iterator[int]:
-    """When pods end of nodes that are not there then; ``known`` are those of the start."""
-    there = set(known)
-    for entry in timeline.entries:
-        match entry:
-            case NodeCreated():
-                there.add(entry.node)
-            case NodeDeleted():
-                there.discard(entry.node)
-            case PodGone() if entry.node and entry.node not in there:
-                yield entry.at_ns
 
 
 class StaleKey(Unknown[PodTiming]):
@@ -366,8 +360,8 @@ class PodTimings:
         self._exits = exits if exits.decides_who_is_created else None
         unknowns = (*garbage, StaleKey(world), exits)[: None if self._exits is None else -1]
         self._base = settled(PodTiming(), unknowns, _TIMINGS_MAX)
-        # By the identity of the world: see ``_collected_last``.
-        self._collected: dict[int, dict[int, set[int]]] = {}
+        # By the instants of the events, which differ from world to world: see ``_collected_last``.
+        self._collected: dict[tuple[int, ...], dict[int, set[int]]] = {}
 
     def of(self, world: PodWorld, played: Mapping[str, NodePlayback]) -> list[PodTiming]:
         """The timings of one history; ``world`` is this one, with starts at instants of their own."""
@@ -380,8 +374,6 @@ class PodTimings:
             exits = world.exits(played, [part.timing for part in parts])
             parts = [each for one in parts for each in self._exits.between_creations(one, exits)]
         if not self._of_each_history:
-            if self._garbage.looks_for_orphans:
-                parts += self._before_ends(world, played, parts)
             return parts
         apart = world.without_garbage_collection()
         return [
@@ -390,26 +382,34 @@ class PodTimings:
             for each in self._garbage.at(world, apart.simulate(played, part.timing)).settle(part, 0)
         ]
 
-    def _before_ends(
-        self, world: PodWorld, played: Mapping[str, NodePlayback], parts: Iterable[PodTiming]
-    ) -> Iterator[PodTiming]:
-        """With loops that come just before somebody else ends an orphan, but for timings that are among the ``parts``."""
-        apart, known = world.without_garbage_collection(), set(parts)
-        for one in dict.fromkeys(map(_but_for_garbage, parts)):
-            loops = self._garbage.before_ends(world, apart.simulate(played, one.timing))
-            if loops is not None:
-                yield from (each for each in loops.settle(one, 0) if each not in known)
+    def before_ends(
+        self, world: PodWorld, parts: Sequence[PodTiming], timelines: Iterable[Timeline]
+    ) -> list[PodTiming]:
+        """Loops that come just before somebody else ends an orphan in one history, but for those among its ``parts``.
+
+        ``timelines``: the runs of these. Whom the latest loops do not collect ends in them.
+        """
+        garbage = self._garbage
+        if self._of_each_history or not garbage.looks_for_orphans:
+            return []
+        ends_ns = {at_ns for timeline in timelines for at_ns in garbage.ends_of_orphans(timeline)}
+        if not ends_ns:
+            return []
+        loops, known = GarbageCollection(world, ends_ns=ends_ns), set(parts)
+        several = dict.fromkeys(map(_but_for_garbage, parts))
+        return [each for one in several for each in loops.settle(one, 0) if each not in known]
 
     def _collected_last(self, world: PodWorld) -> dict[int, set[int]]:
         """With which of the timings garbage collection comes last to pods whose nodes are deleted, and when: no history has a say in that."""
         if self._of_each_history:
             return {}
-        if id(world) not in self._collected:
+        events_ns = tuple(event.at_ns for event in world.scenario.events)
+        if events_ns not in self._collected:
             found: dict[int, set[int]] = {}
             for place, part in enumerate(self._base):
                 entries = world.simulate({}, part.timing).entries
                 deleted = (each for each in entries if isinstance(each, PodDeleted))
                 found[place] = {each.at_ns for each in deleted if each.controller == POD_GC}
             last = max(found, key=lambda place: max(found[place], default=0))
-            self._collected[id(world)] = {last: found[last]}
-        return self._collected[id(world)]
+            self._collected[events_ns] = {last: found[last]}
+        return self._collected[events_ns]
