@@ -169,3 +169,17 @@ def test_a_pod_that_only_gives_its_name_to_another_is_not_told_of() -> None:
     found = replace(snapshot, pods=(ends, *rest))
     prediction = predict(found, drains(drain("a1")), CONFIGURATION, assume_ready=READY)
     assert "default/db-0" not in [one.key for one in prediction.kept]
+
+
+def test_a_pod_ends_by_its_own_grace_period_and_not_by_that_of_one_before_it() -> None:
+    """The first pod of its name is gone as soon as somebody deletes it; the second one waits for a kubelet that is silent."""
+    new = make_pod("p", "n1", grace_seconds=30, created=None, uid="new")
+    events = [
+        make_event(3, "pod-delete", pods=["default/p"]),
+        make_event(3, "pod-create", pod=new),
+        make_event(5, "kubelet-stop", "n1"),
+        TAINT,
+    ]
+    prediction = run(events, make_pod("p", "n1", grace_seconds=0))
+    gone = only(prediction).gone
+    assert (gone.latest_seconds, gone.stuck) == (None, Stuck.KUBELET_SILENT.value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
+from types import MappingProxyType
 
 from msgspec import Struct
 
@@ -37,7 +38,7 @@ class Stuck(Enum):
 class EvictedKind(Struct, frozen=True, gc=False):
     """A DELETE of a pod that was simulated, and of all that are alike.
 
-    ``pod`` is the one of that name, None where nothing but the name is known. ``lots`` are all of the kind, itself
+    ``pod`` is that one, or one of its name, None where nothing but the name is known. ``lots`` are all of the kind, itself
     among them; none where it is no pod of the snapshot. Their objects end ``at_once``, stay ``stuck``, or end in time.
     """
 
@@ -72,14 +73,15 @@ class PodEnds:
         pods: Mapping[str, Pod],
         nominal: RunEntries,
         *,
+        made: Mapping[tuple[str, str], Pod] = MappingProxyType({}),
         job_controller: bool = True,
         elsewhere: Jobs = (),
     ) -> None:
-        """``pods``: those that were simulated, by key.
+        """``pods``: those that were simulated, by key. ``made``: those that the scenario creates, by key and UID: others of a name may have it too.
 
         ``job_controller``: it runs in the end, and takes its finalizer from what is deleted, but not of Jobs ``elsewhere``.
         """
-        self._pods = pods
+        self._pods, self._made = pods, made
         self._job_controller, self._elsewhere = job_controller, elsewhere
         self._by_node = _why_nodes_end_no_pods(nodes, nominal)
         self.silent_nodes = frozenset(
@@ -90,9 +92,10 @@ class PodEnds:
         self, shown: Mapping[EvictionKey, PossibleEviction], alike: AlikePods
     ) -> Iterator[EvictedKind]:
         """Yield every eviction with all pods that it is about, and what becomes of their objects."""
-        pods = self._pods
+        pods, made = self._pods, self._made
         for key, found in shown.items():
-            pod = pods.get(key.pod)
+            pod = made.get((key.pod, key.uid)) if made else None
+            pod = pod or pods.get(key.pod)
             at_once = _ends_at_once(key, pod)
             stuck = None if at_once else self._held_by(pod, found)
             lots = alike.lots_of(key.pod, key.uid, found.node)

@@ -64,6 +64,7 @@ from kubectl_evictplan.prediction.prepared import PreparedCluster
 from kubectl_evictplan.prediction.records import RowsLater
 from kubectl_evictplan.prediction.warnings.context import WarningContext
 from kubectl_evictplan.prediction.warnings.registry import warnings_later
+from kubectl_evictplan.scenarios.actions.pods import uid_of_created
 from kubectl_evictplan.scenarios.scenario import (
     HORIZON_DEFAULT_MAX_NS,
     OutagePart,
@@ -215,6 +216,7 @@ def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -
         relevant.nodes,
         pods,
         run,
+        made=_made(scenario),
         job_controller=job_controller_runs_in_the_end(configuration, scenario),
         elsewhere=jobs_managed_elsewhere(snapshot.workloads),
     )
@@ -336,6 +338,12 @@ def _pods_ever(snapshot: ClusterSnapshot, scenario: Scenario) -> dict[str, Pod]:
     for pod in _created(scenario):
         pods.setdefault(pod.key, pod)
     return pods
+
+
+def _made(scenario: Scenario) -> dict[tuple[str, str], Pod]:
+    """Pods that the scenario creates, by key and UID."""
+    made = ((event.pod, event.at_ns) for event in scenario.events)
+    return {(pod.key, uid_of_created(pod, at_ns)): pod for pod, at_ns in made if pod is not None}
 
 
 def _created(scenario: Scenario) -> list[Pod]:
