@@ -283,7 +283,7 @@ def _joint(
     unsure: Collection[str],
 ) -> Iterator[Joint]:
     waiting, services = exploration.waiting[zone], exploration.services[zone]
-    least, most = _bounds(services, until_ns)
+    least, most = _bounds(services, until_ns, len(waiting))
     if least == len(waiting):
         return
     scope = f"zone/{zone_display_name(zone)}"
@@ -305,9 +305,9 @@ def _joint(
             yield Joint(scope, PODS_EVICTED, few, many, len(pods), by_seconds)
 
 
-def _bounds(services: Sequence[tuple[int, ...]], until_ns: int) -> tuple[int, int]:
+def _bounds(services: Sequence[tuple[int, ...]], until_ns: int, nodes: int) -> tuple[int, int]:
     counts = [bisect_right(instants, until_ns) for instants in services]
-    return min(counts), max(counts)
+    return min(counts), min(max(counts), nodes)
 
 
 def _pods(
@@ -328,7 +328,7 @@ def _pods(
             others += 1
     least, most = 0, others
     for delay_ns, on_node in by_delay.items():
-        few, many = _bounds(services, until_ns - delay_ns)
+        few, many = _bounds(services, until_ns - delay_ns, nodes)
         counts = sorted([*on_node.values(), *([0] * (nodes - len(on_node)))])
         least += sum(counts[:few])
         most += sum(counts[len(counts) - many :])

@@ -74,11 +74,12 @@ def _alike(tokens: Tokens, members: list[Sequence[Wait]], group: tuple[str, ...]
 
 
 class Replayed(msgspec.Struct, frozen=True):
-    """One replay, told by groups: the waits of each in order; its tokens; when nodes were served first."""
+    """One replay, told by groups: the waits of each in order; its tokens; when nodes were served first, and all times that they were."""
 
     rows: list[list[Alike]]
     tokens: Tokens
     services: tuple[int, ...]
+    all_services: tuple[int, ...]
     # What decided it: see ``LineHistory``.
     before: Collection[tuple[InLine, InLine]]
     pass_inside_matters: bool
@@ -179,7 +180,7 @@ def _replayed(asked: Asked, placed: Placed) -> Replayed:
     shown_late_ns = line.seen_late_ns(rules)
     told = operations, rules, line.leaving, placed, shown_late_ns, numbers
     history = LineReplay(*told, _tells_before=line.is_short).run()
-    services = history.first_services()
+    services, all_services = (history.services(again=again) for again in (False, True))
     if rules.profile.queue_mode == "REMOVE_ADD" and rules.taint_mode:
         exchange_those_who_stay(history)
     else:
@@ -194,6 +195,7 @@ def _replayed(asked: Asked, placed: Placed) -> Replayed:
         rows,
         tokens,
         services,
+        all_services,
         history.before,
         history.pass_inside_matters,
         # Where nodes stood for several, nobody looked.

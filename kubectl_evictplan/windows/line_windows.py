@@ -148,7 +148,7 @@ def _found_out(
         for together in explored:
             left = (run.left_entries_ns for run in together.runs)
             left_ns = min([left_ns, *(at_ns for at_ns in left if at_ns is not None)])
-            services.update(run.services for run in together.runs)
+            services.update(_services(together.runs))
             for group, places in enumerate(found):
                 _note_windows(places, [run.rows[group] for run in together.runs], together.spread)
     if uneven:
@@ -173,6 +173,18 @@ def _found_out(
             # One list for all of them.
             waits.update(dict.fromkeys(group_names, merged))
     return waits, services
+
+
+def _services(runs: Iterable[Replayed]) -> Iterator[tuple[int, ...]]:
+    """When nodes are served for the first time in each replay, and what else that may be in other orders.
+
+    Where some wait more than once the next ones may be those of before, or others: each tick has an order of its own.
+    """
+    for run in runs:
+        yield run.services
+        if any(len(waits) > 1 for waits in run.rows):
+            yield run.services[:1]
+            yield run.all_services
 
 
 def _behind_entries(wait: WaitWindow, left_ns: int) -> WaitWindow:

@@ -202,16 +202,16 @@ class LineHistory(msgspec.Struct, frozen=True):
     left_entries_ns: int | None
     passes: int
 
-    def first_services(self) -> tuple[int, ...]:
-        """The instants at which nodes are served for the first time, sorted."""
+    def services(self, *, again: bool) -> tuple[int, ...]:
+        """The instants at which nodes are served for the first time, sorted; ``again``: and those at which they are once more."""
         if self.wasted is not None:
             tokens = enumerate(self.tokens_ns)
             return tuple(at_ns for token, at_ns in tokens if token not in self.wasted)
         served = (
-            next((self.tokens_ns[wait.last_token] for wait in waits if wait.served), None)
+            [self.tokens_ns[wait.last_token] for wait in waits if wait.served]
             for waits in self.waits.values()
         )
-        return tuple(sorted(at_ns for at_ns in served if at_ns is not None))
+        return tuple(sorted(at_ns for each in served for at_ns in (each if again else each[:1])))
 
 
 class ZoneLine:

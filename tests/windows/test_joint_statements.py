@@ -157,3 +157,20 @@ def test_a_node_whose_taint_is_exchanged_for_another_is_tainted_beside_those_tha
     prediction = predict(snapshot, make_scenario(events, horizon=400), configuration)
     of_zone = [(each.least, each.most, each.of) for each in prediction.joint if "/b" in each.scope]
     assert of_zone == [(1, 2, 2)]
+
+
+def test_whom_a_new_process_taints_need_not_be_whom_the_one_before_it_did() -> None:
+    """Each of the two has one token, for one of three nodes, and takes the other's taint off."""
+    snapshot = make_snapshot(["n0", "n1", "n2", make_node("well", zone="other")])
+    flags = {"node-eviction-rate": "0", "node-monitor-period": "2s"}
+    configuration = resolve_configuration(
+        ControllerSettings("1.31.14", flags=flags), snapshot.control_plane
+    )
+    events = [
+        make_event(0, "node-ready", ["n0", "n1", "n2"], status="False"),
+        make_event(3, "controller-stop"),
+        make_event(8, "controller-start"),
+    ]
+    prediction = predict(snapshot, make_scenario(events, horizon=60), configuration)
+    (joint,) = (each for each in prediction.joint if each.what == "nodes tainted")
+    assert (joint.least, joint.most, joint.of) == (1, 2, 3)
