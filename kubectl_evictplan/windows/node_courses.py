@@ -191,12 +191,15 @@ class NodeCourses:
             return _Draft(Stretch(before, None))
         seen_ns = observed_at_ns(self._snapshot, self._scenario.start_ns)
         draft = _Draft(Stretch(before, node.ready_status or NOT_POSTED))
-        draft.created_ns = node.creation_timestamp_ns - self._scenario.start_ns
+        start_ns, heard_ns = self._scenario.start_ns, None if lease is None else lease.renew_time_ns
+        draft.created_ns = node.creation_timestamp_ns - start_ns
         if not is_up_at_start(node, lease, seen_ns):
             draft.silent = before
-            if lease is not None and lease.renew_time_ns is not None:
-                renewed_ns = lease.renew_time_ns - self._scenario.start_ns
-                draft.silent = self._or_by_status(name, (renewed_ns, renewed_ns))
+        if heard_ns is not None:
+            # A Lease that is older was renewed for another node of that name, and the process remembers when.
+            draft.created_ns = min(draft.created_ns, heard_ns - start_ns)
+            if draft.silent is not None:
+                draft.silent = self._or_by_status(name, (heard_ns - start_ns,) * 2)
         return draft
 
     def _follow(self, name: str, drafts: list[_Draft], index: int, event: ScenarioEvent) -> None:

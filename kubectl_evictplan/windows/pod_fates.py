@@ -32,10 +32,16 @@ from kubectl_evictplan.windows.pod_worlds import (
     made_on_nodes,
     matters_on_no_node,
     may_be_spared_after_eviction,
+    may_leave_quarantine_early,
     nodes_of_touched_pods,
 )
 from kubectl_evictplan.windows.simple_fates import SimpleFates
-from kubectl_evictplan.windows.unknowns.of_pods import PodExit, PodTiming, PodTimings
+from kubectl_evictplan.windows.unknowns.of_pods import (
+    GarbageCollection,
+    PodExit,
+    PodTiming,
+    PodTimings,
+)
 from kubectl_evictplan.windows.unknowns.services import (
     HISTORIES_MAX,
     Choice,
@@ -211,6 +217,8 @@ class PodFates:
         timelines = (end.timeline for run in runs for end in (run.first, run.last))
         if lifecycle and may_be_spared_after_eviction(world, timelines):
             gathered.missed.add(Services.name)
+        if may_leave_quarantine_early(world):
+            gathered.missed.add(GarbageCollection.name)
         if not self._result.doubtful.isdisjoint(names):
             gathered.missed |= self._result.missed
         ends = [

@@ -17,12 +17,12 @@ from kubectl_evictplan.cluster.kubelets import ended_by_ns
 from kubectl_evictplan.cluster.timeline import Exit, Timeline, ZoneStateRecorded
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.zone_states import FULL
-from kubectl_evictplan.controllers.pod_gc import IdleGarbage
+from kubectl_evictplan.controllers.pod_gc import QUARANTINE_TIME_NS, IdleGarbage
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.durations import SECOND_NS
-from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod
 from kubectl_evictplan.kube.taints import no_execute_taints
-from kubectl_evictplan.scenarios.actions.nodes import AddTaint
+from kubectl_evictplan.scenarios.actions.nodes import AddTaint, DeleteNode
 from kubectl_evictplan.scenarios.actions.pods import DeletePods, SetTolerations
 from kubectl_evictplan.scenarios.actions.processes import StopKubelet
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
@@ -281,6 +281,25 @@ def may_be_spared_after_eviction(world: PodWorld, timelines: Iterable[Timeline])
 def _may_all_be_down(timeline: Timeline) -> bool:
     told = [each for each in timeline.entries if isinstance(each, ZoneStateRecorded)]
     return {each.zone for each in told} == {each.zone for each in told if each.state == FULL}
+
+
+def was_missed_lately(node: Node, pods: Iterable[Pod], start_ns: int) -> bool:
+    """Whether garbage collection may have missed a node of that name so lately that the name is in quarantine still: a pod on it is older."""
+    if node.creation_timestamp_ns < start_ns - QUARANTINE_TIME_NS - SECOND_NS:
+        return False
+    on_it = (pod for pod in pods if pod.node_name == node.name)
+    return any(pod.creation_timestamp_ns < node.creation_timestamp_ns for pod in on_it)
+
+
+def may_leave_quarantine_early(world: PodWorld) -> bool:
+    """Whether pods may go sooner with their node than 40 s after it, for a node of that name was gone shortly before the start as well."""
+    configuration, start_ns = world.configuration, world.scenario.start_ns
+    if not (configuration.pod_gc_enabled and configuration.profile.orphan_quarantine):
+        return False
+    deletes = (event for event in world.scenario.events if isinstance(event, DeleteNode))
+    gone = {name for event in deletes for name in event.nodes}
+    nodes = (node for node in world.snapshot.nodes if node.name in gone)
+    return any(was_missed_lately(node, world.snapshot.pods, start_ns) for node in nodes)
 
 
 def made_on_nodes(scenario: Scenario) -> list[Pod]:

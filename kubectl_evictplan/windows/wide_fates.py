@@ -31,6 +31,7 @@ from kubectl_evictplan.windows.node_courses import (
     Stretch,
 )
 from kubectl_evictplan.windows.older_countdowns import end_of_older_countdown
+from kubectl_evictplan.windows.pod_worlds import was_missed_lately
 from kubectl_evictplan.windows.processes_up import ProcessLife
 from kubectl_evictplan.windows.spans import NEVER_NS, Span
 
@@ -223,7 +224,11 @@ class WideFates:
         absent = [each.reaches for each in course.stretches if each.status is None]
         # A name that is seen again meanwhile stays in quarantine for no longer.
         ends_ns = BEFORE_NS
-        if absent and absent[0][0] >= 0 and self._configuration.profile.orphan_quarantine:
+        quarantined = self._configuration.profile.orphan_quarantine
+        node, pods = self._nodes.get(course.name), self._snapshot.pods
+        if quarantined and node is not None:
+            quarantined = not was_missed_lately(node, pods, self._scenario.start_ns)
+        if absent and absent[0][0] >= 0 and quarantined:
             ends_ns = absent[0][0] + QUARANTINE_TIME_NS
         yield from ((max(low_ns, ends_ns), high_ns) for low_ns, high_ns in absent)
 

@@ -146,3 +146,14 @@ def test_a_kubelet_that_outlives_its_node_keeps_one_alive_that_is_created_withou
     prediction = predict(snapshot, make_scenario([created], horizon=300), configuration)
     changes = [change.value for row in prediction.nodes for change in row.changes]
     assert ("Unknown" in changes) == given_up
+
+
+def test_what_a_process_remembers_of_a_name_may_end_the_startup_grace_of_its_next_node() -> None:
+    """The Lease was renewed for the node before: its age counts, and not that of the node, which has posted nothing."""
+    node = make_node("n0", ready=None, created=-2)
+    snapshot = make_snapshot([node, "n1"], leases=[make_lease("n0", -118)])
+    configuration = resolve_configuration(ControllerSettings("1.29.6"), ControlPlaneFlags())
+    (stretch,) = (
+        NodeCourses(snapshot, make_scenario([]), configuration, ns(5.02)).of("n0").stretches
+    )
+    assert stretch.unknown is not None and stretch.unknown[0] == 0

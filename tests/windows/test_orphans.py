@@ -191,3 +191,16 @@ def test_whom_only_a_finalizer_holds_is_not_told_beside_other_orphans_either() -
         configuration = resolve_configuration(ControllerSettings("1.33.4"), snapshot.control_plane)
         evictions = predict(snapshot, make_scenario([], horizon=120), configuration).evictions
         assert [each.pod for each in evictions] == [pod.name for pod in others]
+
+
+@pytest.mark.parametrize(("pod_created", "earliest"), [(-500, 5), (-3, 45)])
+def test_a_node_that_was_made_anew_shortly_before_the_start_may_be_in_quarantine_still(
+    pod_created: float, earliest: float
+) -> None:
+    """Its pod is older than itself: a loop may have missed it while it was gone, and what it began then goes on."""
+    pod = make_pod("p", "n1", grace_seconds=0, created=pod_created)
+    snapshot = make_snapshot(["n0", make_node("n1", created=-8)], [pod])
+    configuration = resolve_configuration(ControllerSettings("1.29.6"), snapshot.control_plane)
+    scenario = make_scenario([make_event(5, "node-delete", "n1")], horizon=120)
+    (eviction,) = predict(snapshot, scenario, configuration).evictions
+    assert eviction.controller == "pod-gc" and eviction.earliest_seconds == earliest
