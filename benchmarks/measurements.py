@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 MIB = 1 << 20
 KIB_PER_MIB = 1024
+# So often it is looked how much memory all processes take.
+MEMORY_SECONDS = 0.01
 SCENARIO = """
 apiVersion: evictplan.dev/v1alpha1
 kind: Scenario
@@ -220,6 +222,38 @@ def program(*words: str, stdout: IO[bytes] | int = subprocess.DEVNULL) -> Report
         "cpu_seconds": usage.ru_utime + usage.ru_stime,
         "peak_mib": usage.ru_maxrss / KIB_PER_MIB,
     }
+
+
+def memory_of_all_mib(
+    words: tuple[str, ...], stdout: IO[bytes] | int = subprocess.DEVNULL
+) -> float:
+    """Run a program and return what it and the processes that it begins take together at most, where Linux tells it.
+
+    Pages that several processes share count once (proportional set sizes). Looking takes some of the program's time.
+    """
+    most = 0
+    with subprocess.Popen(words, stdout=stdout) as process:
+        while process.poll() is None:
+            most = max(most, sum(map(_memory_kib, _with_children(process.pid))))
+            time.sleep(MEMORY_SECONDS)
+    return most / KIB_PER_MIB
+
+
+def _with_children(number: int) -> list[int]:
+    """A process and those that it has begun, and they."""
+    try:
+        begun = Path(f"/proc/{number}/task/{number}/children").read_text(encoding="ascii")
+    except OSError:
+        return [number]
+    return [number, *(one for child in begun.split() for one in _with_children(int(child)))]
+
+
+def _memory_kib(number: int) -> int:
+    try:
+        lines = Path(f"/proc/{number}/smaps_rollup").read_text(encoding="ascii").splitlines()
+    except OSError:  # it has ended
+        return 0
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
 
 
 def main() -> None:
