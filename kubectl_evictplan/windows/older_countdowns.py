@@ -80,7 +80,7 @@ def bound_older_countdowns(
         garbage = result.evictions.get(EvictionKey(pod.key, pod.uid, POD_GC, 0))
         if garbage is not None and garbage.certain and not pod.finalizers:
             until_ns = min(until_ns, garbage.latest_ns)
-        if pod.node_name in nodes or not ClusterState.effective_grace_seconds(pod):
+        if pod.node_name in nodes or not _grace_seconds(pod):
             _doubt(result, pod)
         if span[0] <= until_ns:
             key = EvictionKey(pod.key, pod.uid, TAINT_EVICTION, 0)
@@ -91,6 +91,13 @@ def bound_older_countdowns(
 
         given = snapshot, scenario, configuration
         bound_successors(result, in_the_way, *given, _MISSED, horizon_ns)
+
+
+def _grace_seconds(pod: Pod) -> int:
+    """What a DELETE leaves the pod; one that terminates keeps what it had."""
+    if pod.deletion_timestamp_ns is not None:
+        return pod.deletion_grace_period_seconds or 0
+    return ClusterState.effective_grace_seconds(pod)
 
 
 def _doubt(result: Exploration, pod: Pod) -> None:

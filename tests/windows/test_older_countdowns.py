@@ -99,6 +99,8 @@ def of_a_node_that_is_gone(
     pod = make_pod("p", "gone", created=-900, phase=phase, **given)
     deletion_ns = None if deletion is None else epoch_ns(deletion)
     pod = replace(pod, deletion_timestamp_ns=deletion_ns, finalizers=finalizers)
+    if deletion is not None:
+        pod = replace(pod, deletion_grace_period_seconds=grace_period)
     configuration = resolve_configuration(ControllerSettings("1.29.6"), ControlPlaneFlags())
     scenario = make_scenario([make_event(1, "kubelet-stop", ["n2"])], horizon=HORIZON)
     prediction = predict(make_snapshot([make_node("n2")], [pod]), scenario, configuration)
@@ -132,6 +134,10 @@ def test_a_pod_that_terminates_may_be_deleted_again_where_its_node_is_gone() -> 
     assert ("taint-eviction", "possible") in [
         each[:2] for each in of_a_node_that_is_gone(deletion=-57)
     ]
+
+
+def test_who_terminates_without_a_grace_period_is_gone_with_another_delete() -> None:
+    assert {each[1] for each in of_a_node_that_is_gone(0, deletion=0)} == {"possible"}
 
 
 def made_again(release: str, pod: Pod, new: Pod) -> list[tuple[str, str, float]]:
