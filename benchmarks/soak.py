@@ -30,6 +30,8 @@ from contradictions import (
     DeletionKey,
     Span,
     contradictions,
+    end_contradictions,
+    joint_contradictions,
     node_contradictions,
     predicted,
     spans_of,
@@ -41,7 +43,7 @@ from guided_drains import DrainGuide
 from guided_realities import Choices, Guide
 from msgspec.structs import replace
 from outage_worlds import OutageWorld
-from realities import World, draw_reality, draw_timing
+from realities import World, draw_reality, draw_timing, zones_of
 from soak_worlds import (
     KINDS,
     MIXED_DRAINS,
@@ -113,6 +115,7 @@ def _contradictions(
     plain = world.world if isinstance(world, BegunWorld | OutageWorld | StrangeWorld) else world
     horizon_ns = plain.scenario.end_ns
     wide, guide = WideWorld(plain), guide_of(f"reality {seed}", prediction)
+    zones = zones_of(plain)
     for number in range(realities):
         rng = guide.choices(number)
         # The others have one value of each kind, as a prediction's runs have: they reach corners more often.
@@ -129,6 +132,8 @@ def _contradictions(
                 *contradictions(horizon_ns, prediction, reality),
                 *node_contradictions(prediction, reality, horizon_ns),
                 *zone_contradictions(prediction, reality, horizon_ns),
+                *end_contradictions(prediction, reality, horizon_ns),
+                *joint_contradictions(prediction, reality, zones),
                 # Whether or not the world was explored wholly: the bounds hold for every one.
                 *wide.contradictions(reality, horizon_ns),
             )

@@ -11,12 +11,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from kubectl_evictplan.cluster.timeline import (
+    POD_GC,
+    SCENARIO,
     AboutNode,
     Entry,
     PodDeleted,
+    PodGone,
+    TaintAdded,
     ZoneStateChanged,
 )
-from kubectl_evictplan.prediction.document import CERTAIN, Eviction, Prediction
+from kubectl_evictplan.kube.taints import is_lifecycle_no_execute
+from kubectl_evictplan.prediction.document import (
+    CERTAIN,
+    NODES_TAINTED,
+    Eviction,
+    Prediction,
+)
 from kubectl_evictplan.prediction.nodes import what_changes
 from kubectl_evictplan.windows.outcome import DELETED, TAINT_ADDED, TAINT_REMOVED, NodeChangeKey
 
@@ -170,6 +180,60 @@ def zone_contradictions(prediction: Prediction, reality: Told, horizon_ns: int) 
         key: [(how, span) for how, span in rows if span[1] > 0] for key, rows in windows.items()
     }
     yield from _certain_and_absent(later, happened, horizon_ns)
+
+
+def end_contradictions(prediction: Prediction, reality: Told, horizon_ns: int) -> Iterator[str]:
+    """Objects of deleted pods that are gone earlier or later than told, or at all where they are told to stay."""
+    ends = {
+        (entry.pod, entry.uid): entry.at_ns / 1e9
+        for entry in reality.entries
+        if isinstance(entry, PodGone)
+    }
+    deletes = deletions(reality.entries)
+    for key, evictions in predicted(prediction).items():
+        for gone in (each.gone for each in evictions if key in deletes):
+            at, low, high = ends.get(key[:2]), gone.earliest_seconds, gone.latest_seconds
+            if at is not None and low is not None and at < low - TOLERANCE_S:
+                yield f"{key} gone at {at}, predicted {gone}"
+            if high is None or high > horizon_ns / 1e9 - HORIZON_SLACK_S:
+                continue
+            if at is None or at > high + TOLERANCE_S:
+                yield f"{key} gone at {at}, predicted {gone}"
+
+
+def joint_contradictions(
+    prediction: Prediction, reality: Told, zones: Mapping[str, str]
+) -> Iterator[str]:
+    """Fewer nodes tainted, or pods evicted, than told of all together, or more. ``zones``: of each node that of the answer; none where one has several."""
+    for joint in prediction.joint:
+        scope, _, name = joint.scope.partition("/")
+        until_ns = (joint.by_seconds + TOLERANCE_S) * 1e9
+        entries = [entry for entry in reality.entries if entry.at_ns <= until_ns]
+        if scope == "pod":
+            number = int(any(isinstance(each, PodDeleted) and each.pod == name for each in entries))
+        elif scope != "zone" or not zones:
+            continue
+        elif joint.what == NODES_TAINTED:
+            number = len(
+                {
+                    entry.node
+                    for entry in entries
+                    if isinstance(entry, TaintAdded) and zones.get(entry.node) == name
+                    if is_lifecycle_no_execute(entry.taint) and entry.by != SCENARIO
+                }
+            )
+        else:
+            number = len(
+                {
+                    (entry.pod, entry.uid)
+                    for entry in entries
+                    if isinstance(entry, PodDeleted) and zones.get(entry.node) == name
+                    if entry.controller != POD_GC
+                }
+            )
+        # Nodes that do not wait, and their pods, are not among those that it is about.
+        if number < joint.least or joint.most < number <= joint.of:
+            yield f"{number}, predicted {joint}"
 
 
 def _certain_and_absent(

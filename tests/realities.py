@@ -41,9 +41,11 @@ from kubectl_evictplan.controllers.flags import (
     ControllerConfiguration,
     resolve_configuration,
 )
+from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
 from kubectl_evictplan.engine.event_queue import Course
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod
+from kubectl_evictplan.kube.topology import zone_display_name
 from kubectl_evictplan.scenarios.field_types import Manifest
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.simulate import simulate, starts_without_controller
@@ -404,6 +406,15 @@ def with_instants(scenario: Scenario, rng: random.Random) -> Scenario:
 def _within(event: ScenarioEvent, rng: random.Random) -> int:
     ends = (event.at_ns, event.latest_ns)
     return rng.choice((*ends, rng.randint(*ends), rng.randint(*ends)))
+
+
+def zones_of(world: World) -> dict[str, str]:
+    """Of each node that ever is its zone, as answers call it; nothing where one is made in another zone."""
+    zone_key = ZoneMembership(world.configuration).zone_key
+    made = (event.node for event in world.scenario.events if event.node is not None)
+    places = {(n.name, zone_display_name(zone_key(n))) for n in (*made, *world.snapshot.nodes)}
+    zones = dict(places)
+    return zones if len(zones) == len(places) else {}
 
 
 def rename_snapshot(snapshot: ClusterSnapshot, names: dict[str, str]) -> ClusterSnapshot:

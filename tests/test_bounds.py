@@ -9,7 +9,13 @@ from __future__ import annotations
 import random
 
 import pytest
-from contradictions import contradictions, node_contradictions, zone_contradictions
+from contradictions import (
+    contradictions,
+    end_contradictions,
+    joint_contradictions,
+    node_contradictions,
+    zone_contradictions,
+)
 from msgspec.structs import replace
 from realities import (
     ACTIONS,
@@ -20,6 +26,7 @@ from realities import (
     World,
     draw_reality,
     draw_world,
+    zones_of,
 )
 
 from builders import (
@@ -49,6 +56,8 @@ def wrongs(world: World, prediction: Prediction, reality: Reality) -> list[str]:
         *contradictions(horizon_ns, prediction, reality),
         *node_contradictions(prediction, reality, horizon_ns),
         *zone_contradictions(prediction, reality, horizon_ns),
+        *end_contradictions(prediction, reality, horizon_ns),
+        *joint_contradictions(prediction, reality, zones_of(world)),
     ]
 
 
