@@ -120,3 +120,18 @@ def test_whoever_is_asked_for_in_vain_is_given_up_at_the_first_try_after_the_tim
     assert turn.end is not None and turn.end.latest_ns is not None
     # A try comes 5 s after the answer to the one before it.
     assert ns(59 + 5) < turn.end.latest_ns < ns(59 + 9)
+
+
+def test_up_to_1_16_who_waits_for_a_budget_may_fail_if_the_unread_namespace_is_terminating() -> (
+    None
+):
+    budgeted = in_namespace("shop")
+    budgets = tuple(
+        replace(one, namespace="shop")
+        for one in drained_cluster(App("web", ("a1",), most=1)).budgets
+    )
+    unread = replace(budgeted, budgets=budgets)
+    for told, ends in ((True, {"evicted", "never"}), (False, {"evicted", "never", "error"})):
+        rules = EvictionRules(tells_of_terminating_namespaces=told)
+        [turn] = proven(unread, drain("a1"), rules=rules).turns.values()
+        assert [wait.ends for wait in turn.waits.values()] == [ends]

@@ -48,7 +48,8 @@ class ContestWaits:
                 # Nobody gives up whom he surely evicts.
                 gives_up = timeout and not (task.goes and turn.known)
                 ends = {EVICTED, TIMED_OUT} if gives_up else {EVICTED}
-                if self._requests.may_fail(task.pod, turn):
+                unseen = self._requests.may_fail_unseen(task.pod, turn)
+                if unseen or self._requests.may_fail(task.pod, turn):
                     ends.add(FAILED)
                 until = Within(since_ns, priced.end_ns if gives_up else latest_ns)
                 if until.latest_ns is None:
