@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
+from drain_promises import unkept
 from drain_worlds import READY, DrainedWorld, draw_drained_world, synced
 from msgspec.structs import replace
 from realities import World, draw_timing
@@ -169,6 +170,7 @@ def contradictions(timeline: Timeline, prediction: Prediction, scenario: Scenari
         *_outside(timeline, prediction),
         *_absent(timeline, prediction),
         *_wrong_exits(timeline, prediction, scenario),
+        *unkept(timeline, prediction, scenario),
     ]
 
 

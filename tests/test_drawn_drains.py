@@ -25,6 +25,7 @@ from drawn_drains import (
     with_outages,
     with_the_rest,
 )
+from msgspec.structs import replace
 from soak_worlds import draw_soak_world, ready_of
 
 from builders import ns
@@ -48,6 +49,23 @@ from kubectl_evictplan.windows.drain_world import drain_world
 def test_drawn_realities_lie_in_the_windows(seed: int) -> None:
     world = draw_drained_world(random.Random(seed))
     assert mistakes(world, random.Random(seed), 12) == []
+
+
+def test_the_judge_holds_ends_and_waits_against_the_process_they_are_told_of() -> None:
+    snapshot = drained_cluster(App("web", ["a1", "a1", "b1"], most=1, grace=1))
+    scenario = drains(drain("a1", at=1), drain("a1", at=50))
+    world = DrainedWorld(snapshot, scenario)
+    prediction, run = predict(*world, assume_ready=READY), reality(world, random.Random(1), 1)
+    assert contradictions(run, prediction, scenario) == []
+    first, second = prediction.drains
+    [wait, *_] = first.waiting
+    at_once = replace(wait, until_earliest_seconds=1.0, until_latest_seconds=2.0)
+    for wrong in (
+        (second, first),
+        (replace(first, waiting=(at_once,)), second),
+        (replace(first, end_reason="timeout"), second),
+    ):
+        assert contradictions(run, replace(prediction, drains=wrong), scenario)
 
 
 # Of 1.18, 1.34 and 1.20, with pods that are Ready sooner or later.

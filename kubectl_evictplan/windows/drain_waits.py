@@ -46,7 +46,7 @@ class Wait(NamedTuple):
     by_ns: int | None = None
 
 
-class _Refused(NamedTuple):
+class Refused(NamedTuple):
     """A refusal of one run and what came of the wait: how it ended and when (None: never)."""
 
     entry: EvictionNotAllowed
@@ -85,7 +85,7 @@ class Waits:
         self, seed: int, timeline: Timeline, drains: Mapping[tuple[int, str], NodeDrain]
     ) -> None:
         """One more run; ``drains`` by process, as its entries have it, and node."""
-        found = _refusals(timeline)
+        found = refusals(timeline)
         for refused in found:
             drain = drains[refused.entry.process, refused.entry.node]
             uid = self._uid(refused.entry)
@@ -96,7 +96,7 @@ class Waits:
         if found:
             self._add_rivals(seed, timeline, drains, found)
 
-    def _note(self, key: WaitKey, drain: NodeDrain, seed: int, refused: _Refused) -> None:
+    def _note(self, key: WaitKey, drain: NodeDrain, seed: int, refused: Refused) -> None:
         self.pods.add(key.pod)
         self._node_of_wait[key] = drain
         self._wait_from.add(key, seed, refused.entry.asked_ns)
@@ -109,10 +109,10 @@ class Waits:
         seed: int,
         timeline: Timeline,
         drains: Mapping[tuple[int, str], NodeDrain],
-        found: Sequence[_Refused],
+        found: Sequence[Refused],
     ) -> None:
         """Who won against a refused pod of its turn might have lost: it waits as that one does."""
-        by_turn: dict[tuple[tuple[int, ...], tuple[str, ...]], list[_Refused]] = {}
+        by_turn: dict[tuple[tuple[int, ...], tuple[str, ...]], list[Refused]] = {}
         for refused in found:
             by_turn.setdefault((refused.entry.because, refused.entry.budgets), []).append(refused)
         replacements = timeline.replacements()
@@ -175,7 +175,7 @@ class Waits:
         )
 
 
-def _refusals(timeline: Timeline) -> list[_Refused]:
+def refusals(timeline: Timeline) -> list[Refused]:
     """What is refused in a run, replacements too."""
     found: list[EvictionNotAllowed] = []
     ends: dict[int, tuple[str, int]] = {}
@@ -195,4 +195,4 @@ def _refusals(timeline: Timeline) -> list[_Refused]:
             for place in waiting.get(entry.pod, {}).values():
                 ends.setdefault(place, (EVICTED, entry.at_ns))
     never: tuple[str, None] = (NEVER, None)
-    return [_Refused(entry, *ends.get(place, never)) for place, entry in enumerate(found)]
+    return [Refused(entry, *ends.get(place, never)) for place, entry in enumerate(found)]
