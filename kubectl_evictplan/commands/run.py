@@ -17,7 +17,7 @@ from stat import S_ISREG
 from typing import TYPE_CHECKING, NamedTuple
 
 from kubectl_evictplan.commands.connection_options import load_live
-from kubectl_evictplan.commands.file_arguments import check_files, refuse_existing
+from kubectl_evictplan.commands.file_arguments import STDIN, check_files, refuse_existing
 from kubectl_evictplan.commands.gates import judged, refuse_failed, wanted_gates
 from kubectl_evictplan.commands.observing import observed, second_look
 from kubectl_evictplan.commands.output import write_chunks
@@ -356,10 +356,11 @@ def _writer(options: WhatIfOptions, gates: Sequence[Gate]) -> AbstractContextMan
         return nullcontext()
     try:
         sys.stdout.fileno()
-        files = [Path(name).stat() for name in options.filenames]
+        files = [Path(name).stat() for name in options.filenames if name != STDIN]
     except (AttributeError, OSError):
         return nullcontext()
-    if files and all(S_ISREG(one.st_mode) and one.st_size < _MANY_BYTES for one in files):
+    is_all = files and len(files) == len(options.filenames)
+    if is_all and all(S_ISREG(one.st_mode) and one.st_size < _MANY_BYTES for one in files):
         return nullcontext()
     from kubectl_evictplan.commands.large_json import writer
 

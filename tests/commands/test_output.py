@@ -9,11 +9,15 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from kubectl_evictplan import cli
+from kubectl_evictplan.commands import large_json, run
 from kubectl_evictplan.commands.output import write_chunks
 from kubectl_evictplan.impact import (
     claims,
@@ -161,6 +165,36 @@ def test_json_is_the_same_however_many_copies_write_it(
     told = told_beside(*words, stdout=subprocess.PIPE, copies_max=copies, scarce=scarce)
     assert told == (usual.out, f"0 {copies}\n")
     assert '"impact": {' in usual.out
+
+
+@pytest.mark.parametrize(
+    ("names", "is_begun"),
+    [
+        ((), True),
+        (("-",), True),
+        (("small", "-"), True),
+        ((".",), True),
+        (("large",), True),
+        (("small",), False),
+        (("missing",), False),
+    ],
+)
+def test_who_writes_a_large_answer_is_begun_where_it_may_be_large(
+    names: Sequence[str],
+    is_begun: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small").write_bytes(b"{}")
+    (tmp_path / "large").write_bytes(bytes(run._MANY_BYTES))
+    begun: list[bool] = []
+    monkeypatch.setattr(large_json, "writer", lambda: nullcontext(begun.append(True)))
+    options: Any = SimpleNamespace(output="json", filenames=names)
+
+    with run._writer(options, ()):
+        assert begun == [True] * is_begun
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are copied on Linux only")
