@@ -445,9 +445,9 @@ def _played_back(
         ending = record.ends_of_countdowns(by_exchange=countdowns.told_apart)
         ends_ns = events_ns.union(record.decisions[place][0] for place in ending)
         waits = run.waits.get(name, [])
-        # A service may also cut a countdown short that something else has begun.
+        # A service may also cut a countdown short that something else has begun, an earlier one too.
         begins_ns = {*starts_ns, *record.taints}
-        begins_ns.update(at_ns for wait in waits for span in wait.spans for at_ns in span)
+        begins_ns.update(at_ns for wait in waits[:-1] for span in wait.spans for at_ns in span)
         services = Services(
             waits,
             record,
