@@ -250,7 +250,7 @@ class Contests:
                 refused = refused or self.requests.may_fail(pod, turn)
                 there, goes = one.there and not refused, one.goes and not refused
                 through_ns = one.through_ns
-                if opens_ns > begun_ns and not turn.sole_controller:
+                if opens_ns > begun_ns and not turn.known:
                     # Whom somebody else has deleted meanwhile may be gone when kubectl asks once more.
                     through_ns = 0, through_ns[1]
                 yield one._replace(

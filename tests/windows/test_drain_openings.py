@@ -72,3 +72,15 @@ def test_whom_another_process_deletes_may_be_gone_at_the_next_try() -> None:
     # Then kubectl does not wait for its end.
     [(first_ns, _)] = ends
     assert 11 < first_ns / 1e9 < 11.1
+
+
+def test_so_may_whom_another_process_evicts_as_soon_as_the_budget_opens() -> None:
+    web = App("web", ["b1", "a2", "b2"], most=1, unready=[0], grace=1)
+    bounds = proven(drained_cluster(web), drain("a2", at=1), drain("b1", "a2", at=2.5))
+    [first_ns, _] = [
+        turn.end.earliest_ns
+        for node, turn in bounds.turns.items()
+        if node.node == "a2" and turn.end
+    ]
+    # The budget opens at 5 s, and kubectl asks at 6 s.
+    assert 6 < first_ns / 1e9 < 6.1
