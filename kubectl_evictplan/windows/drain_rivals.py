@@ -113,10 +113,13 @@ class Rivals:
         found: dict[tuple[str, str, str], Span] = {}
         for (key, uid), (_, rivals) in self._of_pod.items():
             for controller, own in _by_controller(rivals):
-                known_ns = _latest_ns(own, rivals)
+                later = [one for one in own if not _is_first(one, rivals)]
+                if len(own) < 2 or not later:
+                    continue
+                known_ns = _latest_ns(later, rivals)
                 latest_ns = HORIZON_DEFAULT_MAX_NS if known_ns is None else known_ns
                 every_ns = sorted(one.earliest_ns for one in own)
-                if len(own) > 1 and every_ns[1] <= latest_ns:
+                if every_ns[1] <= latest_ns:
                     found[key, uid, controller] = every_ns[1], latest_ns
         for key, rivals in self._of_name.items() if self._known else ():
             for controller, own in _by_controller(rivals):
@@ -130,6 +133,12 @@ class Rivals:
 def _by_controller(rivals: Sequence[Rival]) -> Iterator[tuple[str, Sequence[Rival]]]:
     for controller in sorted({one.controller for one in rivals}):
         yield controller, [one for one in rivals if one.controller == controller]
+
+
+def _is_first(one: Rival, rivals: Sequence[Rival]) -> bool:
+    """Whether it has surely deleted the pod before anybody else comes: then it only waits for its end."""
+    by_ns = one.deleted_by_ns
+    return by_ns is not None and all(other is one or other.earliest_ns > by_ns for other in rivals)
 
 
 def _first_by_ns(rivals: Iterable[Rival]) -> int | None:

@@ -91,3 +91,11 @@ def test_a_budget_whose_pods_somebody_has_surely_deleted_is_closed_until_others_
     assert row(bounds, "web-0", KUBECTL_DELETE).spans[-1][1] < ns(2)
     # Asked for at 2 s, and again at 7 s.
     assert 7 < earliest(bounds, "web-2") < 7.1
+
+
+def test_whoever_surely_deletes_a_pod_first_does_not_delete_it_once_more() -> None:
+    snapshot = cordoned(drained_cluster(App("web", ["a1", "b2"], most=1, grace=60)), "a1")
+    bounds = proven(snapshot, drain("a1", at=1), drain("a1", at=20))
+    [again] = [span for (pod, uid, _), span in bounds.again.items() if uid]
+    # Only the second process does, as soon as it comes.
+    assert ns(20) < again[0] < again[1] < ns(22)
