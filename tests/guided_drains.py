@@ -27,6 +27,15 @@ _FREE_AT_FIRST = 8
 _SHARES = (0.02, 0.05, 0.1, 0.3)
 _LEAST, _MOST = 0.0, 1.0 - 2**-32
 _SLOW_OR_FAST = {one.value for one in Latency} | {"delay"}
+# What one process of kubectl is slow or fast at, and what the API server is.
+_OF_KUBECTL = {
+    Latency.KUBECTL_START.value,
+    Latency.NEXT_CORDON.value,
+    Latency.LIST_PODS.value,
+    Latency.NEXT_DELETE.value,
+    Latency.KUBECTL_END.value,
+}
+_OF_API = {Latency.DECIDE.value, Latency.DELETE.value, Latency.FIRST_POLL.value}
 
 # What is drawn of whom, and for the which time.
 _Name = tuple[object, ...]
@@ -36,7 +45,8 @@ _Made = dict[_Name, float]
 class DrainChoices:
     """Chance by name, that remembers what it gave; ``given`` is what it gives instead of what it would draw.
 
-    ``habit``: the place of every latency that is not given; None draws each.
+    Some are fast in everything, or slow; and in some each process of kubectl, the API server and the controllers have a pace of
+    their own, for ends that one must be early at and another late.
     """
 
     def __init__(self, seed: str, given: Mapping[_Name, float]) -> None:
@@ -45,8 +55,9 @@ class DrainChoices:
         self._rng = random.Random(seed)
         self._seen: dict[_Name, float] = {}
         self._times: Counter[_Name] = Counter()
-        habit = int(self.share("habit") * 4)
+        habit = int(self.share("habit") * 6)
         self._habit = {2: _LEAST, 3: _MOST}.get(habit)
+        self._apart = habit > 3
 
     def share(self, *about: object) -> float:
         """A number in [0, 1), always the same for the same ``about``.
@@ -63,8 +74,18 @@ class DrainChoices:
         drawn = self._rng.random()
         if name[0] in _SLOW_OR_FAST and self._habit is not None:
             drawn = self._habit
+        elif name[0] in _SLOW_OR_FAST and self._apart:
+            drawn = self._pace_of(name)
         self.made[name] = self._given.get(name, drawn)
         return self.made[name]
+
+    def _pace_of(self, name: _Name) -> float:
+        whose: _Name = ("pace", "controllers")
+        if name[0] in _OF_KUBECTL:
+            whose = "pace", name[1]
+        elif name[0] in _OF_API:
+            whose = ("pace", "api")
+        return _LEAST if self.share(*whose) < 0.5 else _MOST
 
 
 class _GuidedTiming(DrainTiming, frozen=True, kw_only=True):

@@ -27,8 +27,8 @@ _Line = list[float | int]
 # All choices of one reality, by what they are about.
 Made = dict[str, _Line]
 _Made = TypeVar("_Made")
-# A pod and its deleter, in which of its windows, and the later or the earlier.
-_End = tuple[DeletionKey, int, bool]
+# A pod and its deleter, in which of its windows, for which time, and the later or the earlier.
+_End = tuple[DeletionKey, int, int, bool]
 
 
 class Part(random.Random):
@@ -90,7 +90,7 @@ class Farthest(Generic[_Made]):
         return self._of_ends[rng.choice(away or list(self._of_ends))][1]
 
     def _is_reached(self, end: _End, how_far: float) -> bool:
-        key, place, later = end
+        key, place, _, later = end
         low, high = self._windows[key][place]
         return how_far > (high if later else -low) - _REACHED_S
 
@@ -98,10 +98,10 @@ class Farthest(Generic[_Made]):
         """See how far a reality led."""
         for key, instants in deletions(entries).items():
             for place, (low, high) in enumerate(self._windows.get(key, ())):
-                for at in instants:
+                for nth, at in enumerate(instants):
                     if low <= at <= high:
-                        self._keep((key, place, False), -at, made)
-                        self._keep((key, place, True), at, made)
+                        self._keep((key, place, nth, False), -at, made)
+                        self._keep((key, place, nth, True), at, made)
 
     def _keep(self, end: _End, how_far: float, made: _Made) -> None:
         known = self._of_ends.get(end)
