@@ -278,7 +278,11 @@ def draw_reality(
         timing = drifting(world, scenario, timing, drift)
     known = world.snapshot, scenario, world.configuration
     timing = with_states_at_start(*known, timing, part("states at start"))
-    timing = replace(timing, still_in_line=tuple(renamed[name] for name in timing.still_in_line))
+    timing = replace(
+        timing,
+        still_in_line=tuple(renamed[name] for name in timing.still_in_line),
+        early_in_line=tuple(renamed[name] for name in timing.early_in_line),
+    )
     anew: AbstractContextManager[None] = nullcontext()
     if free:
         timing, walks = LedTiming.led(timing, part), part("walks")

@@ -49,6 +49,7 @@ def with_states_at_start(
         timing,
         zone_states=states,
         still_in_line=tuple(_in_line(snapshot, scenario, configuration, rng)),
+        early_in_line=tuple(_early_in_line(snapshot, scenario, configuration, timing)),
         probes_anew_ticks=rng.choice(anew),
     )
 
@@ -59,6 +60,18 @@ def _ticks_before(ticks: LoopGrid, last_ns: int, oldest_ns: int) -> Iterator[int
         if tick_ns <= last_ns:
             yield number
         tick_ns, number = ticks.newest(tick_ns), number + 1
+
+
+def _early_in_line(
+    snapshot: ClusterSnapshot,
+    scenario: Scenario,
+    configuration: ControllerConfiguration,
+    timing: Timing,
+) -> Iterator[str]:
+    # Drawn apart, so that what else is drawn of a seed stays as it is.
+    rng = random.Random(f"early {timing.monitor_phase_ns} {timing.pass_phase_ns}")
+    early = evicted_before(snapshot, scenario, configuration).early
+    yield from (name for name in early if rng.random() < 0.4)
 
 
 def _in_line(

@@ -33,6 +33,7 @@ class Timing(msgspec.Struct, frozen=True):
     ``zone_states``: the states of some zones (key, state) as the newest tick before a warm start left them; the others are as the
     snapshot shows them.
     ``still_in_line``: nodes that are in line at a warm start although they have the taint: see ``windows/spent_tokens.still_in_line``.
+    ``early_in_line``: without taint manager, nodes that are in line at a warm start for a Ready=False of before they fell silent.
     ``probes_anew_ticks``: so many ticks before a warm start all grace periods began anew (1: with the newest one), for it ended that all
     zones were down; 0: with none that matters.
     ``posted_late``: nodes of which a tick of the second in which they came to be as they are at a warm start has not seen that yet.
@@ -61,6 +62,7 @@ class Timing(msgspec.Struct, frozen=True):
     zones_backwards: bool = False
     zone_states: tuple[tuple[str, str], ...] = ()
     still_in_line: tuple[str, ...] = ()
+    early_in_line: tuple[str, ...] = ()
     probes_anew_ticks: int = 0
     posted_late: tuple[str, ...] = ()
     initial_token: bool = True

@@ -7,7 +7,7 @@ they still take.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations, product
 from math import prod
 
@@ -15,7 +15,7 @@ import msgspec
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.eviction_by_timeout import is_to_be_evicted
-from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
+from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE, UNKNOWN
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneCount, ZoneMembership
 from kubectl_evictplan.controllers.node_lifecycle.zone_states import (
     FULL,
@@ -30,15 +30,29 @@ from kubectl_evictplan.windows.unknowns.lines import token_max_ns
 
 # Of so many nodes of a zone to which anything happens each set is told apart.
 _TOLD_APART_MAX = 3
+# Of so many that may be in line early each set is.
+_EARLY_MAX = 2
 # A set of nodes for each zone, one after the other.
 Sets = list[tuple[str, ...]]
 
 
 class EvictedBefore(msgspec.Struct, frozen=True):
-    """``waiting``: who waits, if the timeout is over; ``perhaps``: by zone, of whom nobody knows whether that took a token already."""
+    """``waiting``: who waits, if the timeout is over; ``perhaps``: by zone, of whom nobody knows whether that took a token already.
+
+    ``early``: who may be in line for a Ready=False that nothing tells of any more; ``unseen``: somebody may have been evicted for one.
+    """
 
     waiting: tuple[str, ...] = ()
     perhaps: tuple[tuple[str, ...], ...] = ()
+    early: tuple[str, ...] = ()
+    unseen: bool = False
+
+    def early_in_line(self) -> tuple[Sets, bool]:
+        """Sets of nodes that are in line although their timeout is not over, and whether they stand for all."""
+        if len(self.early) > _EARLY_MAX:
+            return [(), self.early], False
+        numbers = range(len(self.early) + 1)
+        return [some for number in numbers for some in combinations(self.early, number)], True
 
     def in_line(self, touched: Collection[str], most: int) -> tuple[Sets, bool]:
         """At most so many sets of nodes, for all that may be in line, and whether they stand for all; ``touched``: to whom anything happens.
@@ -46,7 +60,7 @@ class EvictedBefore(msgspec.Struct, frozen=True):
         Lines of zones take nothing from each other.
         """
         of_zones = [_sets_of(names, touched) for names in self.perhaps]
-        are_all = all(told_apart for _, told_apart in of_zones)
+        are_all = not self.unseen and all(told_apart for _, told_apart in of_zones)
         several = [sets for sets, _ in of_zones]
         longest = max(map(len, several), default=1)
         if prod(map(len, several)) <= most:
@@ -102,7 +116,18 @@ def evicted_before(
         for zone, nodes in sorted(perhaps.items())
         if zone in seen
     )
-    return EvictedBefore(tuple(waiting), tuple(filter(None, unsure)))
+    touched = {name for event in scenario.events for name in event.touched_nodes}
+    hidden = [
+        node
+        for node in snapshot.nodes
+        if past.may_hide_a_false(node) and (made or past.is_seen(node, pods, touched))
+    ]
+    return EvictedBefore(
+        tuple(waiting),
+        tuple(filter(None, unsure)),
+        tuple(node.name for node in hidden if past.may_wait_for_false(node)),
+        any(past.may_be_evicted_for_false(node, pods) for node in hidden),
+    )
 
 
 def _has_some_since_before(
@@ -142,12 +167,61 @@ class _Past:
         ready, configuration = node.condition(READY), self._configuration
         assert ready is not None, "its timeout runs"
         counts_ns = ready.last_transition_time_ns
+        if counts_ns is None:
+            return True
+        # It is in line by then.
+        in_line_ns = max(counts_ns, self._leader_ns) + configuration.pod_eviction_timeout_ns
+        return self._may_wait_since(node, in_line_ns)
+
+    def may_hide_a_false(self, node: Node) -> bool:
+        """Whether the node is silent for less than its timeout, and may have said Ready=False for all of it before."""
+        ready, configuration = node.condition(READY), self._configuration
+        if ready is None or ready.status != UNKNOWN:
+            return False
+        written_ns = ready.last_transition_time_ns
+        if written_ns is None:
+            return True
+        timeout_ns = configuration.pod_eviction_timeout_ns
+        ticks_ns = 2 * (configuration.node_monitor_period_ns + SECOND_NS)
+        silent_ns = written_ns - configuration.node_monitor_grace_period_ns
+        since_ns = max(node.creation_timestamp_ns, self._leader_ns)
+        is_over = silent_ns + timeout_ns + ticks_ns <= self._start_ns
+        return not is_over and written_ns - since_ns + SECOND_NS >= timeout_ns
+
+    def may_wait_for_false(self, node: Node) -> bool:
+        """Whether it may be in line at the start since before it fell silent."""
+        written_ns = _written_ns(node)
+        return written_ns is None or self._may_wait_since(node, written_ns)
+
+    def may_be_evicted_for_false(self, node: Node, pods: Mapping[str, Sequence[Pod]]) -> bool:
+        """Whether it may have been evicted before it fell silent: none of its pods tells that it was not."""
+        written_ns, configuration = _written_ns(node), self._configuration
+        if written_ns is None:
+            return True
+        # Whoever came to it then was deleted by the next tick; up to 1.16.7 it stayed.
+        before_ns = written_ns - 2 * (configuration.node_monitor_period_ns + SECOND_NS)
+        if not configuration.profile.repeats_deletion:
+            since_ns = max(node.creation_timestamp_ns, self._leader_ns)
+            before_ns = since_ns + configuration.pod_eviction_timeout_ns
+        return all(pod.creation_timestamp_ns >= before_ns for pod in pods.get(node.name, ()))
+
+    def is_seen(
+        self, node: Node, pods: Mapping[str, Sequence[Pod]], touched: Collection[str]
+    ) -> bool:
+        """Whether its line decides about pods: its own, or those of others that may wait there as well."""
+        return any(
+            each.name in pods
+            and (each is node or each.name in touched or each.ready_status != TRUE)
+            for each in self._nodes[self._zones.zone_key(node)]
+        )
+
+    def _may_wait_since(self, node: Node, in_line_ns: int) -> bool:
+        """Whether a node that is in line by then may be there at the start, if the zone is as it is."""
+        configuration = self._configuration
         nodes = self._nodes[self._zones.zone_key(node)]
         rate_qps = self._rate_qps(self._zones.zone_key(node))
-        if counts_ns is None or self._lost_a_node or rate_qps <= 0:
+        if self._lost_a_node or rate_qps <= 0:
             return True
-        # It is in line by then, and the zone is as it is.
-        in_line_ns = max(counts_ns, self._leader_ns) + configuration.pod_eviction_timeout_ns
         settled_ns = max(in_line_ns, *map(_changed_ns, nodes))
         ticks_ns = 3 * (configuration.node_monitor_period_ns + SECOND_NS)
         down = sum(each.ready_status != TRUE for each in nodes)
@@ -168,6 +242,12 @@ class _Past:
         down = sum(node.ready_status != TRUE for node in counted)
         count = ZoneCount(len(counted) - down + self._bystanders.get(zone, 0), down)
         return compute_zone_state(count, self._configuration.unhealthy_zone_threshold), count.size
+
+
+def _written_ns(node: Node) -> int | None:
+    """When its Ready condition got its status, as far as it says so."""
+    ready = node.condition(READY)
+    return None if ready is None else ready.last_transition_time_ns
 
 
 def _changed_ns(node: Node) -> int:

@@ -216,6 +216,7 @@ class NodeRunner:
             zones_backwards=piece.zones_backwards,
             zone_states=piece.zone_states,
             still_in_line=piece.still_in_line,
+            early_in_line=piece.early_in_line,
             probes_anew_ticks=piece.probes_anew_ticks,
             posted_late=piece.posted_late,
             serves_queues=False,

@@ -26,7 +26,7 @@ class Piece(msgspec.Struct, frozen=True):
     ``last_scenario`` goes with ``last``: it differs from ``scenario`` where the instant of a start is
     not known. ``missed``: names of unknowns that were not wholly explored here; ``left_out_ns``: critical
     values lie in between, and instants can lie about that much outside.
-    ``zones_backwards``, ``zone_states``, ``still_in_line``, ``probes_anew_ticks``, ``posted_late``: see ``Timing``.
+    ``zones_backwards``, ``zone_states``, ``still_in_line``, ``early_in_line``, ``probes_anew_ticks``, ``posted_late``: see ``Timing``.
     """
 
     scenario: Scenario
@@ -36,6 +36,7 @@ class Piece(msgspec.Struct, frozen=True):
     zones_backwards: bool = False
     zone_states: tuple[tuple[str, str], ...] = ()
     still_in_line: tuple[str, ...] = ()
+    early_in_line: tuple[str, ...] = ()
     probes_anew_ticks: int = 0
     posted_late: tuple[str, ...] = ()
     # The moments at both ends of the phases, where they are known.

@@ -77,7 +77,8 @@ def test_the_timeout_counts_from_the_tick_that_saw_the_node_not_ready_whenever_t
     flags = {"enable-taint-manager": "false", "pod-eviction-timeout": "60s"}
     for down in (
         make_node("n0", ready="False", heartbeat=-4, transition=-4),
-        make_node("n0", ready="Unknown", heartbeat=-60, transition=-1),
+        # Too young to have said Ready=False for a minute before.
+        make_node("n0", ready="Unknown", heartbeat=-58, transition=-1, created=-59),
     ):
         leases = [make_lease("n0", -44 if down.ready_status == "Unknown" else -0.5)]
         snapshot = make_snapshot([down, "n1", "n2"], [make_pod("p", "n0")], leases=leases)
@@ -188,7 +189,8 @@ def test_without_a_lease_the_timeout_counts_from_a_grace_period_before_the_end_o
 
 def test_the_timeout_counts_from_the_last_renewal_where_the_lease_is_not_over_yet() -> None:
     flags = {"node_monitor_grace_period": "13s", "pod_eviction_timeout": "30s"}
-    snapshot = [_down("n0", -4), *_UP], [make_pod("p", "n0")]
+    young = replace(_down("n0", -4), creation_timestamp_ns=START_NS - ns(32))
+    snapshot = [young, *_UP], [make_pod("p", "n0")]
     settings = {"leases": [make_lease("n0", -18)], **flags}
     (row,) = _prediction(*snapshot, **settings).evictions
     # A tick at -16 heard it.
@@ -213,3 +215,30 @@ def test_a_pod_that_comes_to_a_node_which_is_dead_for_long_does_not_wait_for_the
     # Which of two is it: nothing comes after what is put in line at once, and before the second tick.
     spans = [(each.earliest_seconds, each.latest_seconds) for each in row.windows]
     assert (spans[0][1] < 3.2) == (earliest == 3)
+
+
+def test_who_said_false_for_its_timeout_before_it_fell_silent_may_be_in_line_already() -> None:
+    nodes, pods = [_down("n0", -4), *_UP], [make_pod("p", "n0")]
+    given = {"leases": [make_lease("n0", -45)], "pod_eviction_timeout": "60s"}
+    (row,) = _prediction(nodes, pods, **given).evictions
+    early, late = ((each.earliest_seconds, each.latest_seconds) for each in row.windows)
+    # With the token of the start or the next one, or 60 s after the tick that heard it last, at -41.
+    assert early[0] == 0 and 10 < early[1] < 10.3
+    assert late[0] == 19 and late[1] < 20
+    assert row.certainty == "certain"
+
+
+def test_who_is_silent_for_so_long_that_its_zone_has_served_it_is_not_in_line_early() -> None:
+    nodes, pods = [_down("n0", -100), *_UP], [make_pod("p", "n0")]
+    given = {"leases": [make_lease("n0", -141)], "pod_eviction_timeout": "300s"}
+    (row,) = _prediction(nodes, pods, **given).evictions
+    assert row.earliest_seconds > 150
+
+
+def test_who_may_have_been_evicted_before_it_fell_silent_leaves_others_to_bounds() -> None:
+    nodes = [_down("n0", -100), _down("n1", -100), *_UP]
+    leases = [make_lease("n0", -141), make_lease("n1", -141)]
+    given = {"leases": leases, "pod_eviction_timeout": "160s"}
+    prediction = _prediction(nodes, [make_pod("p", "n0")], **given)
+    # Nobody sees whether n1, which has no pods, takes a token once its timeout is over.
+    assert "n0" in prediction.inputs.coverage.outer_bound_nodes

@@ -193,7 +193,7 @@ class NodeLifecycle:
         if not self._configuration.taint_mode:
             still |= self._zone_states.all_full_at_start  # then who was evicted is forgotten
             given = node.name, ready.status, self._health[node.name], newest_tick_ns
-            self._by_timeout.load(*given, may_wait=still)
+            self._by_timeout.load(*given, self._timing, may_wait=still)
             return
         if self._tainter.owns_taint(node) and not still:
             return

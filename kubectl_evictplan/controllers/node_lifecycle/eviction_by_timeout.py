@@ -11,6 +11,7 @@ from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, MarkedForDeletion
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, TRUE, NodeHealth
 from kubectl_evictplan.controllers.node_lifecycle.zone_queues import ZoneQueues
+from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import Pod
 
 _UNMARKED, _TO_BE_EVICTED, _EVICTED = "unmarked", "toBeEvicted", "evicted"
@@ -48,15 +49,24 @@ class EvictionByTimeout:
         self._eviction_state.pop(name, None)
 
     def load(
-        self, name: str, status: str, health: NodeHealth, newest_tick_ns: int, *, may_wait: bool
+        self,
+        name: str,
+        status: str,
+        health: NodeHealth,
+        newest_tick_ns: int,
+        timing: Timing,
+        *,
+        may_wait: bool,
     ) -> None:
         """A warm start: a node whose timeout is over since that tick is in line, or was evicted before.
 
-        It is in line if it has pods yet that go with it, or ``may_wait``.
+        It is in line if it has pods yet that go with it, or ``may_wait``; where its timeout is not over, if ``timing`` says so.
         """
+        early = name in timing.early_in_line
         deadline_ns = self.deadline_ns(status, health)
-        if deadline_ns is None or deadline_ns > newest_tick_ns:
+        if deadline_ns is None or (deadline_ns > newest_tick_ns and not early):
             return
+        may_wait = may_wait or early
         pods = self._state.pods_by_node.get(name, {}).values()
         if may_wait or any(map(is_to_be_evicted, pods)):
             self._evict_pods(name, ticked_ns=newest_tick_ns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import combinations, islice
+from itertools import combinations, islice, product
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -131,21 +131,32 @@ class LinesAtStart(Unknown[Piece]):
         if starts_without_controller(part.scenario):
             yield part
             return
-        sets, are_all = self._sets(part.scenario)
+        if not self._given[1].taint_mode:
+            yield from self._without_taint_manager(part)
+            return
+        sets, are_all = self._sets()
         part = part if are_all else part.missing(self.name)
         for some in sets:
             yield replace(part, still_in_line=some) if some else part
 
-    def _sets(self, scenario: Scenario) -> tuple[Sets, bool]:
-        names, (snapshot, configuration) = self._names, self._given
-        if not configuration.taint_mode:
-            if scenario.start_ns not in self._evicted:
-                from kubectl_evictplan.windows.evicted_before import evicted_before  # rarely needed
+    def _without_taint_manager(self, part: Piece) -> Iterator[Piece]:
+        scenario = part.scenario
+        if scenario.start_ns not in self._evicted:
+            from kubectl_evictplan.windows.evicted_before import evicted_before  # rarely needed
 
-                found = evicted_before(snapshot, scenario, configuration)
-                self._evicted[scenario.start_ns] = found
-            touched = {name for event in scenario.events for name in event.touched_nodes}
-            return self._evicted[scenario.start_ns].in_line(touched, _STATES_MAX)
+            snapshot, configuration = self._given
+            found = evicted_before(snapshot, scenario, configuration)
+            self._evicted[scenario.start_ns] = found
+        evicted = self._evicted[scenario.start_ns]
+        touched = {name for event in scenario.events for name in event.touched_nodes}
+        sets, are_all = evicted.in_line(touched, _STATES_MAX)
+        early, are_all_early = evicted.early_in_line()
+        part = part if are_all and are_all_early else part.missing(self.name)
+        for some, sooner in product(sets, early):
+            yield replace(part, still_in_line=some, early_in_line=sooner)
+
+    def _sets(self) -> tuple[Sets, bool]:
+        names = self._names
         if 2 ** len(names) <= _STATES_MAX:
             numbers = range(len(names) + 1)
             return [some for number in numbers for some in combinations(names, number)], True
