@@ -140,7 +140,7 @@ class Contests:
         in_time_ns = None if one_by_one else by_ns
         tasks = list(self._tasks(turn, begun_ns, in_time_ns, refusable=refusable))
         if by_ns is not None and not one_by_one:
-            tasks = [self._at_first(one, turn, by_ns) for one in tasks]
+            tasks = [self._at_first(one, turn, (begun_ns, by_ns)) for one in tasks]
         places = frozenset(one.place for one in tasks if one.place is not None)
         waits = {place: self._wait(place, turn.drain, begun_ns, by_ns) for place in places}
         tasks = [one if one.place is None else _kept(one, waits[one.place]) for one in tasks]
@@ -294,8 +294,9 @@ class Contests:
         refused = self._covered.is_refusable(stranger.pod, turn)
         return refused or stranger.budgets > 1 or self._covered.may_fail_unseen(stranger.pod)
 
-    def _at_first(self, task: Task, turn: PlannedTurn, by_ns: int) -> Task:
+    def _at_first(self, task: Task, turn: PlannedTurn, begin: Range) -> Task:
         """The task, sooner if its pod surely finds a disruption as soon as kubectl asks."""
+        by_ns = begin[1]
         places = self.requests.asked_of(task.pod, turn)
         if self._firsts is None or len(places) != 1 or task.pod.deletion_timestamp_ns is not None:
             return task
@@ -307,6 +308,9 @@ class Contests:
         if held_ns is None:
             return task
         latest_ns = ARRIVAL[1] + GRANTED[1] + held_ns
+        if self._last_tries is not None and held_ns and not task.held_up_ns:
+            tried = self._last_tries.of(places[0], turn, task.pod, begin)
+            latest_ns = min(latest_ns, latest_ns if tried is None else tried.by_ns - by_ns)
         goes = task.goes or not task.replacement
         others_ns = 0 if turn.first_there else task.deleted_meanwhile_ns
         return task._replace(
