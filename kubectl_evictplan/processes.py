@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from kubectl_evictplan.garbage import all_stays, collect_rarely
 
@@ -158,7 +158,7 @@ def in_thread(function: Callable[[], _T]) -> Callable[[], _T]:
 
 
 @contextlib.contextmanager
-def in_copy(work: Callable[[BinaryIO], object]) -> Iterator[Copy | None]:
+def in_copy(work: Callable[[FileIO], object]) -> Iterator[Copy | None]:
     """Do it in a copy of this process meanwhile, with what is sent to that. The copy never outlives the context.
 
     None: nothing was begun. There is no second processor, little memory is allowed, or no copy can be made.
@@ -183,7 +183,7 @@ def answer_of_copy(function: Callable[[], bytes]) -> Iterator[Callable[[], bytes
         yield lambda: None
         return
 
-    def work(_: BinaryIO) -> None:
+    def work(_: FileIO) -> None:
         os.close(ours)
         with os.fdopen(theirs, "wb", buffering=0) as stream:
             left = memoryview(function())
@@ -204,6 +204,17 @@ def _answer_of(copy: Copy | None, stream: FileIO) -> bytes | None:
     except (OSError, RuntimeError, MemoryError):
         return None
     return answer
+
+
+def read_all_of(stream: FileIO, length: int) -> bytes:
+    """So many bytes of what is sent to a copy. Raises EOFError where there are no more."""
+    text = bytearray(length)
+    left = memoryview(text)
+    while left:
+        if not (number := stream.readinto(left)):
+            raise EOFError
+        left = left[number:]
+    return bytes(text)
 
 
 class Copy:
@@ -248,7 +259,7 @@ class Copy:
             self._pipe.close()
 
 
-def _begun(work: Callable[[BinaryIO], object]) -> Copy | None:
+def _begun(work: Callable[[FileIO], object]) -> Copy | None:
     try:
         theirs, ours = os.pipe()
     except OSError:
@@ -275,7 +286,7 @@ def may_have_copy() -> bool:
     return most_bytes is None or most_bytes >= _BYTES_FOR_COPIES
 
 
-def _end_as_copy(work: Callable[[BinaryIO], object], pipe: int, others: int) -> NoReturn:
+def _end_as_copy(work: Callable[[FileIO], object], pipe: int, others: int) -> NoReturn:
     """In a copy: do it without a word of our own. Whatever fails, nothing that called us may go on here."""
     code = _FAILED
     try:
@@ -283,7 +294,8 @@ def _end_as_copy(work: Callable[[BinaryIO], object], pipe: int, others: int) -> 
         sys.stderr = None
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         _end_with_writer(pipe)
-        work(os.fdopen(pipe, "rb", buffering=_SENT_AT_ONCE, closefd=False))
+        # Nobody reads ahead of what it asks for: a copy of this copy may go on.
+        work(os.fdopen(pipe, "rb", buffering=0, closefd=False))
         code = 0
     except MemoryError:
         code = _NO_MEMORY

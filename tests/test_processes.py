@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -194,6 +195,33 @@ print("goes on")
 """
 
     assert told_by(code) == ["goes on"]
+
+
+@ONLY_LINUX
+def test_a_copy_of_a_copy_goes_on_with_what_is_sent() -> None:
+    code = """
+come, go = os.pipe()
+def first(stream):
+    os.write(go, processes.read_all_of(stream, 5))
+def both(stream):
+    with processes.in_copy(lambda _: first(stream)) as copy:
+        copy.wait()
+    os.write(go, processes.read_all_of(stream, 6))
+with processes.in_copy(both) as copy:
+    copy.send(b"first")
+    copy.send(b"second", at_once=True)
+    copy.wait()
+print(os.read(come, 100))
+"""
+
+    assert told_by(code) == ["b'firstsecond'"]
+
+
+@pytest.mark.parametrize("sent", [b"", b"four"])
+def test_what_ends_too_early_is_no_message(sent: bytes, tmp_path: Path) -> None:
+    (tmp_path / "sent").write_bytes(sent)
+    with (tmp_path / "sent").open("rb", buffering=0) as stream, pytest.raises(EOFError):
+        processes.read_all_of(stream, 5)
 
 
 @ONLY_LINUX

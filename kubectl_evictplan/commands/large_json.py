@@ -9,16 +9,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from struct import Struct
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from kubectl_evictplan.commands.output import write_chunks
 from kubectl_evictplan.garbage import keep
-from kubectl_evictplan.processes import Copy, in_copy
+from kubectl_evictplan.processes import Copy, in_copy, read_all_of
 
 if TYPE_CHECKING:
+    from io import FileIO
+
     from kubectl_evictplan.prediction.document import Prediction
     from kubectl_evictplan.report.json_text import Piece
 
@@ -85,27 +88,36 @@ class Writer:
 # -- in the copy ----------------------------------------------------------------------------------------
 
 
-def _write(stream: BinaryIO) -> None:
-    """Write what the messages tell."""
+def _write(stream: FileIO) -> None:
+    """Write what the messages tell; of the prediction in a copy of this process, which ends with all that this takes."""
     _next(stream)
-    from kubectl_evictplan.prediction import fingerprint  # noqa: F401 - all that it takes is loaded while this waits
-    from kubectl_evictplan.prediction.carried import unpacked
-    from kubectl_evictplan.report import chunks
-    from kubectl_evictplan.report.json_text import Part, laid_out
+    from kubectl_evictplan.prediction import carried, fingerprint  # noqa: F401 - all that it takes is loaded while this waits
+    from kubectl_evictplan.report.json_text import laid_out
 
     explain, ascii_only = msgspec.msgpack.decode(_next(stream)[-1], type=tuple[str | None, bool])
-    prediction = unpacked(lambda: _next(stream)[-1])
-    look = {"explain": explain, "ascii_only": ascii_only}
-    first = chunks(prediction, "json", part=Part.BEFORE_IMPACT, **look)
-    # Nothing is written before all of it is known to have UTF-8.
-    len(prediction.warnings)
-    write_chunks(first)
-    # None of it is needed any more, and soon the other process needs most.
-    del first, prediction
+    write = partial(_write_prediction, stream, explain=explain, ascii_only=ascii_only)
+    with in_copy(lambda _: write()) as copy:
+        if copy is None:
+            write()
+        else:
+            copy.wait()
     write_chunks(laid_out(_rest(stream), ascii_only=ascii_only))
 
 
-def _rest(stream: BinaryIO) -> Iterator[Piece]:
+def _write_prediction(stream: FileIO, *, explain: str | None, ascii_only: bool) -> None:
+    from kubectl_evictplan.prediction.carried import unpacked
+    from kubectl_evictplan.report import chunks
+    from kubectl_evictplan.report.json_text import Part
+
+    prediction = unpacked(lambda: _next(stream)[-1])
+    part = Part.BEFORE_IMPACT
+    text = chunks(prediction, "json", part=part, explain=explain, ascii_only=ascii_only)
+    # Nothing is written before all of it is known to have UTF-8.
+    len(prediction.warnings)
+    write_chunks(text)
+
+
+def _rest(stream: FileIO) -> Iterator[Piece]:
     from kubectl_evictplan.report.json_text import Compact
 
     while (message := _next(stream))[0] != _END:
@@ -113,6 +125,6 @@ def _rest(stream: BinaryIO) -> Iterator[Piece]:
         yield text if kind == _TEXT else Compact(text, depth, items=kind == _ITEMS)
 
 
-def _next(stream: BinaryIO) -> tuple[bytes, int, bytes]:
-    kind, depth, length = _HEAD.unpack(stream.read(_HEAD.size))
-    return kind, depth, stream.read(length)
+def _next(stream: FileIO) -> tuple[bytes, int, bytes]:
+    kind, depth, length = _HEAD.unpack(read_all_of(stream, _HEAD.size))
+    return kind, depth, read_all_of(stream, length)
