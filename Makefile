@@ -12,7 +12,7 @@ CLUSTER := fixtures/clusters/kubeadm-15-nodes-1.29.json
 test test-slow bench: export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-slow controlplane e2e check lint type imports sizes format bench soak widths fidelity docs golden \
+.PHONY: help venv demo test test-slow controlplane e2e check lint type imports sizes format bench soak judge widths fidelity docs golden \
 	dist smoke clean
 
 help: ## Say what the targets do
@@ -73,6 +73,10 @@ bench: $(STAMP) ## Measure time and memory on generated clusters
 soak: $(STAMP) ## Hold random worlds against random realities: SECONDS=600 SEED=1; WORLD=1 is one alone
 	$(BIN)/python benchmarks/soak.py $(if $(WORLD),--world $(WORLD),--seconds $(or $(SECONDS),600)) \
 	  $(SEED:%=--seed %) $(REALITIES:%=--realities %) $(PROCESSES:%=--processes %) $(KIND:%=--kind %)
+
+judge: $(STAMP) ## Play drawn worlds through upstream's own controllers (Go): RELEASE=1.37.0 SECONDS=600 SEED=1; WORLD=1 alone
+	$(BIN)/python benchmarks/judge.py --release $(firstword $(RELEASE)) $(if $(WORLD),--world $(WORLD),--seconds $(or $(SECONDS),600)) \
+	  $(SEED:%=--seed %) $(PROCESSES:%=--processes %) $(KEEP:%=--keep %)
 
 widths: $(STAMP) ## Tell how wide windows are next to 1,000 realities of each world: WORLDS=10 KIND=upstream; half an hour
 	$(BIN)/python benchmarks/widths.py $(SEED:%=--seed %) $(WORLDS:%=--worlds %) $(REALITIES:%=--realities %) \

@@ -16,8 +16,9 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
@@ -207,10 +208,10 @@ def timing_near_critical(world: World, rng: random.Random) -> Timing:
 
 
 class Tally:
-    """What came of the worlds so far."""
+    """What came of the worlds so far; ``repeat`` is what repeats one, but for its seed."""
 
-    def __init__(self, realities: int) -> None:
-        self.realities = realities
+    def __init__(self, repeat: str) -> None:
+        self._repeat = repeat
         self.worlds: Counter[str] = Counter()
         self.wrong = 0
         self._slowest: list[Verdict] = []
@@ -221,23 +222,29 @@ class Tally:
         self._slowest = sorted([*self._slowest, verdict], key=lambda one: -one.seconds)[:3]
         if verdict.wrong:
             self.wrong += 1
-            tell(verdict, self.realities)
+            tell(verdict, self._repeat)
 
     def __str__(self) -> str:
         kinds = ", ".join(f"{kind} {number}" for kind, number in sorted(self.worlds.items()))
         slow = ", ".join(f"{v.seed} {v.kind} {v.release} {v.seconds:.1f} s" for v in self._slowest)
         total = self.worlds.total()
-        return f"{kinds}\nslowest: {slow}\n{total} worlds, {self.realities} realities each: {self.wrong} wrong"
+        return f"{kinds}\nslowest: {slow}\n{total} worlds ({self._repeat}): {self.wrong} wrong"
 
 
-def soak(seeds: Iterator[int], seconds: float, processes: int, tally: Tally) -> None:
+def soak(
+    judged: Callable[[int], Verdict],
+    seeds: Iterator[int],
+    seconds: float,
+    processes: int,
+    tally: Tally,
+) -> None:
     """Judge the worlds of these seeds until the time is over."""
     until, told = time.monotonic() + seconds, time.monotonic()
     running: set[Future[Verdict]] = set()
     with ProcessPoolExecutor(processes, initializer=_begin_to_work) as pool:
         while running or time.monotonic() < until:
             while len(running) < 2 * processes and time.monotonic() < until:
-                running.add(pool.submit(judge, next(seeds), tally.realities))
+                running.add(pool.submit(judged, next(seeds)))
             try:
                 ready, running = wait(running, PROGRESS_SECONDS, FIRST_COMPLETED)
             except KeyboardInterrupt:
@@ -258,11 +265,9 @@ def _begin_to_work() -> None:
     collect_rarely()  # as the command line does
 
 
-def tell(verdict: Verdict, realities: int) -> None:
+def tell(verdict: Verdict, repeat: str) -> None:
     """Say what is wrong with a world, and how to repeat it alone."""
-    print(
-        f"WRONG: make soak WORLD={verdict.seed} REALITIES={realities}  # {verdict.kind}, {verdict.release}"
-    )
+    print(f"WRONG: {repeat} WORLD={verdict.seed}  # {verdict.kind}, {verdict.release}")
     for line in verdict.wrong[:LINES_MAX]:
         print(f"  {line}")
     if len(verdict.wrong) > LINES_MAX:
@@ -283,12 +288,13 @@ def main() -> int:
     parser.add_argument("--kind", action="append", choices=KINDS, help="only such worlds")
     given = parser.parse_args()
     kinds = tuple(given.kind or KINDS)
+    repeat = f"make soak REALITIES={given.realities}"
     if given.world is not None:
         if kind_of(given.world) not in kinds:
             parser.error(f"world {given.world} is of the kind {kind_of(given.world)}")
         verdict = judge(given.world, given.realities)
         if verdict.wrong:
-            tell(verdict, given.realities)
+            tell(verdict, repeat)
         else:
             print(
                 f"{verdict.seed}: {verdict.kind}, {verdict.release}: no reality contradicts the prediction"
@@ -296,8 +302,9 @@ def main() -> int:
         return 1 if verdict.wrong else 0
     seed = int(time.time()) * 1000 if given.seed is None else given.seed
     print(f"worlds from seed {seed} on", flush=True)
-    tally = Tally(given.realities)
+    tally = Tally(repeat)
     soak(
+        partial(judge, realities=given.realities),
         (each for each in count(seed) if kind_of(each) in kinds),
         given.seconds,
         given.processes,

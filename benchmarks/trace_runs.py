@@ -3,8 +3,8 @@
 A trace is a folder with ``cluster.json``, ``scenario.yaml`` and ``observed.json`` as described in
 ``fixtures/traces/README.md``. Rules of the comparison:
 
-* a fact lies in a window when it was seen at most ``WATCH_SLACK_SECONDS`` after the window's end (a
-  watch shows a write later) and at most ``CLOCK_SLACK_SECONDS`` before its start (clocks differ);
+* a fact lies in a window when it was seen so little after the window's end as a watch shows a write later, and
+  so little before its start as clocks differ (``Slack``);
 * one prediction explains one fact, and a pod's or node's facts only those of the same name; where
   several fit, as many facts as possible are explained;
 * a certain prediction without its fact is *absent*, unless the recording ended before it had to
@@ -32,6 +32,15 @@ from kubectl_evictplan.sources.files import load_files
 
 WATCH_SLACK_SECONDS = 0.5
 CLOCK_SLACK_SECONDS = 0.05
+
+
+class Slack(NamedTuple):
+    """How much later than its window a watch may show a fact, and how much earlier clocks that differ."""
+
+    watch_seconds: float = WATCH_SLACK_SECONDS
+    clock_seconds: float = CLOCK_SLACK_SECONDS
+
+
 FILES = ("cluster.json", "scenario.yaml", "observed.json")
 LIFECYCLE_KEYS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
@@ -58,13 +67,13 @@ class Expected(NamedTuple):
         """From the earliest to the latest instant."""
         return self.latest_seconds - self.earliest_seconds
 
-    def admits(self, fact: Fact) -> bool:
+    def admits(self, fact: Fact, slack: Slack) -> bool:
         """True when this can be the prediction of the fact."""
-        early = self.earliest_seconds - CLOCK_SLACK_SECONDS
+        early = self.earliest_seconds - slack.clock_seconds
         return (
             self.subject == fact.subject
             and (not self.uid or self.uid == fact.uid)
-            and early <= fact.at_seconds <= self.latest_seconds + WATCH_SLACK_SECONDS
+            and early <= fact.at_seconds <= self.latest_seconds + slack.watch_seconds
         )
 
 
@@ -95,6 +104,7 @@ class Trace(NamedTuple):
     scenario: Scenario
     configuration: ControllerConfiguration
     observed: list[dict[str, Any]]
+    slack: Slack = Slack()
 
     @property
     def end_seconds(self) -> float:
@@ -162,7 +172,7 @@ def deletions(trace: Trace) -> list[Fact]:
         if event.action == "pod-delete"
         for key in event.pods
     ]
-    left_out = {fact for fact, _ in _match(list(found.values()), by_hand)}
+    left_out = {fact for fact, _ in _match(list(found.values()), by_hand, trace.slack)}
     return [fact for fact in found.values() if fact.at_seconds >= 0 and fact not in left_out]
 
 
@@ -187,6 +197,7 @@ class _Terminating:
     """From when to when each pod was Terminating: a further DELETE leaves no mark there."""
 
     def __init__(self, trace: Trace) -> None:
+        self._slack = trace.slack
         self._deleting: dict[str, list[Fact]] = defaultdict(list)
         self._gone: dict[str, float] = {}
         for entry in trace.observed:
@@ -201,7 +212,7 @@ class _Terminating:
     def hides(self, expected: Expected) -> bool:
         """True when the pod was Terminating at some point of the window."""
         return any(
-            fact.at_seconds <= expected.latest_seconds + WATCH_SLACK_SECONDS
+            fact.at_seconds <= expected.latest_seconds + self._slack.watch_seconds
             and self._gone.get(fact.uid, float("inf")) >= expected.earliest_seconds
             and expected.uid in ("", fact.uid)
             for fact in self._deleting[expected.subject]
@@ -275,7 +286,7 @@ def _compare(
     expected: list[Expected],
     hides: Callable[[Expected], bool] | None = None,
 ) -> Comparison:
-    inside = _match(facts, expected)
+    inside = _match(facts, expected, trace.slack)
     left = list(expected)
     for _, used in inside:
         left.remove(used)
@@ -284,12 +295,14 @@ def _compare(
     for fact in explained:
         outside.remove(fact)
     due = [one for one in left if hides is None or not hides(one)]
-    last_seconds = trace.end_seconds - WATCH_SLACK_SECONDS
+    last_seconds = trace.end_seconds - trace.slack.watch_seconds
     absent = [one for one in due if one.certain and one.latest_seconds <= last_seconds]
     return Comparison(inside, outside, absent, [one for one in due if not one.certain])
 
 
-def _match(facts: list[Fact], expected: list[Expected]) -> list[tuple[Fact, Expected]]:
+def _match(
+    facts: list[Fact], expected: list[Expected], slack: Slack
+) -> list[tuple[Fact, Expected]]:
     """Give every fact, in order, the window that closes first: that explains the most facts.
 
     Among windows that close together, certain ones and those of a known UID go first.
@@ -298,7 +311,7 @@ def _match(facts: list[Fact], expected: list[Expected]) -> list[tuple[Fact, Expe
     pairs = []
     for fact in sorted(facts, key=lambda fact: fact.at_seconds):
         for one in free:
-            if one.admits(fact):
+            if one.admits(fact, slack):
                 pairs.append((fact, one))
                 free.remove(one)
                 break

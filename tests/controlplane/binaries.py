@@ -51,15 +51,15 @@ def build(release: str) -> Path:
         if shutil.which("go") is None:
             raise BuildError("there is no Go toolchain (https://go.dev/doc/install)")
     if not etcd.exists():
-        _go("build", "-trimpath", "-o", f"{etcd}.new", ".", cwd=HERE / "etcd")
+        go("build", "-trimpath", "-o", f"{etcd}.new", ".", cwd=HERE / "etcd")
         Path(f"{etcd}.new").rename(etcd)
     if missing:
         module = folder / "module"
-        _write_module(release, module)
+        write_module(release, module)
         for name in missing:
             _say(f"building {name} {release}")
             built = folder / f"{name}.new"
-            _go(
+            go(
                 "build",
                 *_build_flags(release),
                 "-o",
@@ -83,13 +83,13 @@ def _build_flags(release: str) -> list[str]:
     return [*flags, "-tags=providerless"] if int(minor) <= 30 else flags
 
 
-def _write_module(release: str, module: Path) -> None:
+def write_module(release: str, module: Path) -> None:
     """A go.mod with the requirements of the release and published staging modules."""
     module.mkdir(parents=True, exist_ok=True)
     source = json.loads(
-        _go("mod", "download", "-json", f"k8s.io/kubernetes@v{release}", cwd=Path.home())
+        go("mod", "download", "-json", f"k8s.io/kubernetes@v{release}", cwd=Path.home())
     )
-    theirs = json.loads(_go("mod", "edit", "-json", source["GoMod"], cwd=Path.home()))
+    theirs = json.loads(go("mod", "edit", "-json", source["GoMod"], cwd=Path.home()))
     lines = ["module kubectl-evictplan/controlplane", f"go {theirs['Go']}", "require ("]
     lines.append(f"k8s.io/kubernetes v{release}")
     lines += [f"{each['Path']} {each['Version']}" for each in theirs["Require"]]
@@ -119,20 +119,20 @@ def _published(release: str, path: str) -> str:
     Some were published for some patches only, or are not in the checksum database.
     """
     minor, patch = map(int, release.split(".")[1:])
-    known = _go("list", "-m", "-versions", path, cwd=Path.home()).split()[1:]
+    known = go("list", "-m", "-versions", path, cwd=Path.home()).split()[1:]
     stable = {(minor, patch)}
     stable |= {tuple(map(int, each[1:].split(".")[1:])) for each in known if "-" not in each}
     for at in sorted(stable, key=lambda each: (abs(each[0] - minor), abs(each[1] - patch))):
         version = f"v0.{at[0]}.{at[1]}"
         try:
-            _go("mod", "download", f"{path}@{version}", cwd=Path.home())
+            go("mod", "download", f"{path}@{version}", cwd=Path.home())
         except BuildError:
             continue
         return version
     raise BuildError(f"{path} is not published")
 
 
-def _go(*arguments: str, cwd: Path) -> str:
+def go(*arguments: str, cwd: Path) -> str:
     environment = os.environ | {"CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false", "GOWORK": "off"}
     done = subprocess.run(
         ["go", *arguments], cwd=cwd, env=environment, capture_output=True, text=True, check=False

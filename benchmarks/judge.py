@@ -1,0 +1,223 @@
+"""Drawn worlds, played by upstream's own controllers: ``make judge``.
+
+Every world is a seed (``tests/upstream_worlds.py``). A Go program (``tests/upstream``) plays it through the node
+lifecycle, taint eviction and pod garbage collection controllers of one release, on a virtual clock, and records
+it. What is predicted from the recorded start must hold everything that followed. A world that disagrees is told with
+the command that repeats it alone; ``--keep`` writes its files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Iterator
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from soak import Tally, Verdict, soak
+from trace_runs import (
+    Slack,
+    Trace,
+    compare_deletions,
+    compare_taints_added,
+    compare_taints_removed,
+    compare_unknown,
+    load_trace,
+    predict_trace,
+)
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "upstream"))
+
+from upstream_program import BuildError, build
+from upstream_worlds import NAMESPACE, Happening, UpstreamWorld, draw_upstream_world
+
+from kubectl_evictplan.kube.durations import SECOND_NS
+
+RELEASE = "1.37.0"
+# A write of a world with slow writes comes so many of the slowest after its tick, pass or timer.
+WRITES_IN_A_ROW = 4
+FACTS = {
+    "deleted": compare_deletions,
+    "Unknown": compare_unknown,
+    "tainted": compare_taints_added,
+    "untainted": compare_taints_removed,
+}
+Document = dict[str, Any]
+
+
+def judge(seed: int, release: str, program: Path, keep: Path | None = None) -> Verdict:
+    """Play the world of a seed, and hold what is predicted against what happened; ``keep`` gets the files of a wrong one."""
+    since = time.process_time()
+    world = draw_upstream_world(seed)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        try:
+            trace = load_trace(record(world, release, program, folder))
+            wrong = disagreements(trace._replace(slack=slack_of(world)))
+        except Exception:  # noqa: BLE001 - a crash is the worst disagreement
+            wrong = ["crashed: " + traceback.format_exc(limit=-3)]
+        if wrong and keep is not None:
+            shutil.copytree(folder, keep / f"upstream-{seed}-{release}", dirs_exist_ok=True)
+    return Verdict(seed, "upstream", release, tuple(wrong), time.process_time() - since)
+
+
+def slack_of(world: UpstreamWorld) -> Slack:
+    """A write of a world with slow writes comes that much after its tick, pass or timer; the clock is exact."""
+    return Slack(0.003 + WRITES_IN_A_ROW * world.slowest_write_ns / SECOND_NS, 0.002)
+
+
+def disagreements(trace: Trace) -> list[str]:
+    """What happened outside of its window, and what was certain and did not happen."""
+    prediction, wrong = predict_trace(trace), []
+    for what, compare in FACTS.items():
+        found = compare(trace, prediction)
+        wrong += [f"{what}: {one.subject} at {one.at_seconds:.6f}" for one in found.outside]
+        wrong += [
+            f"{what}: {one.subject} is absent, certain by {one.latest_seconds:.6f}"
+            for one in found.absent
+        ]
+    return wrong
+
+
+def record(world: UpstreamWorld, release: str, program: Path, folder: Path) -> Path:
+    """Play a world; the folder is a trace then (``trace_runs``)."""
+    asked, answer = folder / "world.json", folder / "recording.json"
+    asked.write_bytes(msgspec.json.encode(world))
+    subprocess.run([program, asked, answer], check=True, capture_output=True, timeout=120)
+    recording = json.loads(answer.read_bytes())
+    scenario = scenario_of(world, recording, release)
+    for name, document in (
+        ("cluster.json", recording["cluster"]),
+        ("scenario.yaml", scenario),
+        ("observed.json", recording),
+    ):
+        (folder / name).write_text(json.dumps(document), encoding="utf-8")
+    return folder
+
+
+def scenario_of(world: UpstreamWorld, recording: Document, release: str) -> Document:
+    """The scenario file of a world, with what its recording tells of kubelets."""
+    flags = world.flags
+    told = {
+        "node-monitor-period": _seconds(flags.node_monitor_period_ns),
+        "node-monitor-grace-period": _seconds(flags.node_monitor_grace_period_ns),
+        "node-startup-grace-period": _seconds(flags.node_startup_grace_period_ns),
+        "node-eviction-rate": str(flags.node_eviction_rate),
+        "secondary-node-eviction-rate": str(flags.secondary_node_eviction_rate),
+        "large-cluster-size-threshold": str(flags.large_cluster_size_threshold),
+        "unhealthy-zone-threshold": str(flags.unhealthy_zone_threshold),
+    }
+    spec = {
+        "start": recording["start"],
+        "horizon": f"{world.end_ns - world.start_ns}ns",
+        "controller": {"kubernetesVersion": release, "flags": told},
+        "events": list(_events(world, recording)),
+    }
+    metadata = {"name": f"upstream-{world.seed}"}
+    return {
+        "apiVersion": "evictplan.dev/v1alpha1",
+        "kind": "Scenario",
+        "metadata": metadata,
+        "spec": spec,
+    }
+
+
+def _seconds(duration_ns: int) -> str:
+    return f"{duration_ns // SECOND_NS}s"
+
+
+def _events(world: UpstreamWorld, recording: Document) -> Iterator[Document]:
+    renewals = {(one["atNs"], one["node"]): one["seconds"] for one in recording["lastRenewals"]}
+    items = recording["cluster"]["items"]
+    pods = {one["metadata"]["name"] for one in items if one["kind"] == "Pod"}
+    for node, last in _silent_at_start(world, renewals).items():
+        yield {"at": "0s", "action": "kubelet-stop", "nodes": [node], "lastHeartbeat": last}
+    for each in world.events:
+        if each.at_ns < world.start_ns or (each.pod and each.pod not in pods):
+            continue
+        event = {"at": f"{each.at_ns - world.start_ns}ns", "action": each.action, **_fields(each)}
+        if each.action == "pod-create":
+            pods.add(event["manifest"]["metadata"]["name"])
+        last = renewals.get((each.at_ns, each.node))
+        if each.action == "kubelet-stop" and world.tells_renewals and last is not None:
+            event["lastHeartbeat"] = _offset(last)
+        yield event
+
+
+def _offset(seconds: float) -> str:
+    return f"{round(seconds * SECOND_NS)}ns"
+
+
+def _fields(each: Happening) -> Document:
+    if each.manifest is not None:
+        return {"manifest": each.manifest}
+    if each.pod:
+        pods: Document = {"pods": [f"{NAMESPACE}/{each.pod}"]}
+        return pods if each.tolerations is None else pods | {"tolerations": each.tolerations}
+    fields: Document = {"nodes": [each.node]} if each.node else {}
+    if each.status:
+        fields["status"] = each.status
+    if each.taint:
+        value = f"={each.taint['value']}" if each.taint["value"] and each.action == "taint" else ""
+        fields["taint"] = f"{each.taint['key']}{value}:{each.taint['effect']}"
+    return fields
+
+
+def _silent_at_start(
+    world: UpstreamWorld, renewals: dict[tuple[int, str], float | None]
+) -> dict[str, str]:
+    """The last renewal of kubelets that fell silent before the start, which a fresh Lease does not show."""
+    silent: dict[str, str] = {}
+    for each in world.events:
+        if each.at_ns >= world.start_ns:
+            break
+        if each.action == "kubelet-stop":
+            last = renewals[each.at_ns, each.node]
+            if last is not None:
+                silent[each.node] = _offset(last)
+        elif each.action in ("kubelet-start", "node-create", "node-delete"):
+            silent.pop(each.node, None)
+    return silent
+
+
+def main() -> int:
+    """Read the command line; the exit status is 1 when anything was wrong."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--release", default=RELEASE, help="of Kubernetes, from 1.29 on")
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=1, help="of the first world")
+    parser.add_argument("--world", type=int, help="only the world of this seed")
+    parser.add_argument(
+        "--keep", type=Path, metavar="FOLDER", help="where files of wrong worlds go"
+    )
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    given = parser.parse_args()
+    try:
+        program = build(given.release)
+    except BuildError as error:
+        parser.error(str(error))
+    judged = partial(judge, release=given.release, program=program, keep=given.keep)
+    repeat = f"make judge RELEASE={given.release}"
+    tally = Tally(repeat)
+    if given.world is not None:
+        tally.note(judged(given.world))
+    else:
+        print(f"worlds from seed {given.seed} on", flush=True)
+        soak(judged, count(given.seed), given.seconds, given.processes, tally)
+    print(tally)
+    return 1 if tally.wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

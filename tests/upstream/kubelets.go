@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// kubelet renews the Lease of its node, posts its status, and ends its pods.
+type kubelet struct {
+	world   *world
+	node    string
+	mu      sync.Mutex
+	cancel  context.CancelFunc // nil while it is silent
+	renewed time.Time
+}
+
+func (w *world) kubelet(node string) *kubelet {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.kubelets[node] == nil {
+		w.kubelets[node] = &kubelet{world: w, node: node}
+	}
+	return w.kubelets[node]
+}
+
+func (w *world) random() float64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.rng.Float64()
+}
+
+// begin lets the kubelet renew from now on, for the first time after a phase.
+func (k *kubelet) begin(phase time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.cancel != nil {
+		k.cancel()
+	}
+	ctx, cancel := context.WithCancel(k.world.ctx)
+	k.cancel = cancel
+	go k.report(ctx)
+	go func() {
+		for pause := phase; ; pause = time.Duration(float64(renewalPeriod) * (1 + renewalJitter*k.world.random())) {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(pause):
+			}
+			k.mu.Lock()
+			if ctx.Err() == nil {
+				k.renew()
+			}
+			k.mu.Unlock()
+		}
+	}()
+}
+
+// report posts the status again every statusPeriod, although nothing in it changes but the time.
+func (k *kubelet) report(ctx context.Context) {
+	for pause := time.Duration(float64(statusPeriod) * k.world.random()); ; pause = statusPeriod {
+		// Whether it is time is looked at in a loop as slow as that of renewals.
+		pause += time.Duration(float64(renewalPeriod) * k.world.random())
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		k.mu.Lock()
+		if ctx.Err() == nil {
+			k.world.editNode(k.node, func(node *v1.Node) {
+				for i := range node.Status.Conditions {
+					node.Status.Conditions[i].LastHeartbeatTime = metav1.NewTime(time.Now().Truncate(time.Second))
+				}
+			})
+		}
+		k.mu.Unlock()
+	}
+}
+
+func (k *kubelet) renew() {
+	k.renewed = time.Now()
+	if _, err := k.world.store.get(leases, v1.NamespaceNodeLease, k.node); err == nil {
+		k.world.renew(v1.NamespaceNodeLease, k.node)
+		return
+	}
+	now, seconds, name := metav1.NewMicroTime(k.renewed), int32(leaseSeconds), k.node
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: v1.NamespaceNodeLease, Name: k.node}}
+	lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: &name, RenewTime: &now, LeaseDurationSeconds: &seconds}
+	_, _ = k.world.store.create(leases, lease)
+}
+
+// start is a kubelet that comes back: it renews and posts at once, and ends what was deleted meanwhile.
+func (k *kubelet) start() {
+	k.begin(0)
+	k.world.post(k.node, v1.ConditionTrue)
+	found, _ := k.world.store.list(pods, "")
+	for _, each := range found {
+		if pod := each.(*v1.Pod); pod.Spec.NodeName == k.node && pod.DeletionTimestamp != nil {
+			go k.world.endPod(pod)
+		}
+	}
+}
+
+// stop silences the kubelet; it returns when it renewed last (zero: never).
+func (k *kubelet) stop() time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.cancel != nil {
+		k.cancel()
+		k.cancel = nil
+	}
+	return k.renewed
+}
+
+func (k *kubelet) isUp() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.cancel != nil
+}
+
+// post writes the Ready condition as the kubelet itself does.
+func (w *world) post(node string, status v1.ConditionStatus) {
+	w.editNode(node, func(node *v1.Node) {
+		now := metav1.NewTime(time.Now().Truncate(time.Second))
+		for i := range node.Status.Conditions {
+			each := &node.Status.Conditions[i]
+			is := each.Status
+			if each.Type == v1.NodeReady {
+				is = status
+			} else if is == v1.ConditionUnknown {
+				is = v1.ConditionFalse
+			}
+			if is != each.Status {
+				each.LastTransitionTime = now
+			}
+			each.Status, each.LastHeartbeatTime, each.Reason = is, now, "KubeletPosted"
+		}
+	})
+}
+
+// end lets the kubelet of a pod that was just deleted end it; called under the store's lock.
+func (w *world) end(pod *v1.Pod) { go w.endPod(pod) }
+
+func (w *world) forgetPod(*v1.Pod) {}
+
+// endPod waits for the pod's exit, within its grace period, and takes the object away if the kubelet is up.
+func (w *world) endPod(pod *v1.Pod) {
+	grace := time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second
+	time.Sleep(time.Duration(float64(grace) * w.random()))
+	if w.kubelet(pod.Spec.NodeName).isUp() {
+		if _, err := w.store.get(nodes, "", pod.Spec.NodeName); err == nil {
+			_ = w.store.deletePod(pod.Namespace, pod.Name, new(int64), pod.UID)
+		}
+	}
+}

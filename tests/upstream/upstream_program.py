@@ -1,0 +1,62 @@
+"""Build the program that plays worlds through upstream's own controllers of one release.
+
+    python tests/upstream/upstream_program.py 1.37.0
+
+prints where it is, and builds it only if it is missing or older than its sources. Needs Go and nothing else. Standard
+library only, so that it runs before any environment is made.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "controlplane"))
+
+from binaries import CACHE, BuildError, go, write_module  # noqa: E402 - found by the line above
+
+# Constructors of controllers had other parameters before.
+FIRST_MINOR = 29
+
+
+def build(release: str) -> Path:
+    """Return the program for ``release`` ("1.37.0"). BuildError says why it cannot be built here."""
+    minor = int(release.split(".")[1])
+    if minor < FIRST_MINOR:
+        raise BuildError(
+            f"{release} is older than 1.{FIRST_MINOR}: its controllers are made otherwise"
+        )
+    if shutil.which("go") is None:
+        raise BuildError("there is no Go toolchain (https://go.dev/doc/install)")
+    module = CACHE.parent / "upstream" / release
+    program = module / "upstream"
+    sources = sorted(HERE.glob("*.go"))
+    made = program.stat().st_mtime if program.exists() else 0.0
+    if all(source.stat().st_mtime < made for source in sources):
+        return program
+    if not (module / "go.mod").exists():
+        write_module(release, module)
+    for source in sources:
+        shutil.copy(source, module)
+    # The clock of faketime stands still until every goroutine waits.
+    go(
+        "build",
+        "-mod=mod",
+        "-trimpath",
+        "-tags=faketime,providerless",
+        "-o",
+        "upstream",
+        ".",
+        cwd=module,
+    )
+    return program
+
+
+if __name__ == "__main__":
+    try:
+        for wanted in sys.argv[1:] or ["1.37.0"]:
+            print(build(wanted))
+    except BuildError as error:
+        sys.exit(f"error: {error}")

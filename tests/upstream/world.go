@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"math/rand"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// spec is one world. Instants are nanoseconds since the first instant of the clock; the scenario
+// starts at StartNs, and what happens before it is its past.
+type spec struct {
+	Seed           int64 `json:"seed"`
+	StartNs        int64 `json:"startNs"`
+	EndNs          int64 `json:"endNs"`
+	SlowestWriteNs int64 `json:"slowestWriteNs"`
+	// What a tick of the node monitor costs beside its writes. 0 would be a world that cannot be: two readings of its
+	// clock a grace period apart would be equal, and no reading of a real clock equals an earlier one.
+	TickCostNs int64   `json:"tickCostNs"`
+	Flags      flags   `json:"flags"`
+	Events     []event `json:"events"`
+}
+
+type flags struct {
+	NodeMonitorPeriodNs       int64   `json:"nodeMonitorPeriodNs"`
+	NodeMonitorGracePeriodNs  int64   `json:"nodeMonitorGracePeriodNs"`
+	NodeStartupGracePeriodNs  int64   `json:"nodeStartupGracePeriodNs"`
+	NodeEvictionRate          float32 `json:"nodeEvictionRate"`
+	SecondaryNodeEvictionRate float32 `json:"secondaryNodeEvictionRate"`
+	LargeClusterSizeThreshold int32   `json:"largeClusterSizeThreshold"`
+	UnhealthyZoneThreshold    float32 `json:"unhealthyZoneThreshold"`
+}
+
+// event is one thing that is done to the cluster; Action is one of the scenario format's.
+type event struct {
+	AtNs        int64           `json:"atNs"`
+	Action      string          `json:"action"`
+	Node        string          `json:"node"`
+	Pod         string          `json:"pod"` // in the namespace default
+	Taint       *v1.Taint       `json:"taint"`
+	Status      string          `json:"status"`
+	Manifest    json.RawMessage `json:"manifest"`
+	Tolerations []v1.Toleration `json:"tolerations"`
+	PhaseNs     int64           `json:"phaseNs"` // of a kubelet: from its beginning to its first renewal
+}
+
+// recording is what came of it, in the shape of the recorded runs in fixtures/traces.
+type recording struct {
+	Seed     int64            `json:"seed"`
+	Start    string           `json:"start"`
+	Cluster  json.RawMessage  `json:"cluster"`
+	Observed []map[string]any `json:"observed"`
+	// The last renewal of each kubelet that stops, in the order of the stops.
+	LastRenewals []lastRenewal `json:"lastRenewals"`
+}
+
+// lastRenewal is when the kubelet that stops at an instant renewed last, in seconds from the start; nil: never.
+type lastRenewal struct {
+	AtNs    int64    `json:"atNs"`
+	Node    string   `json:"node"`
+	Seconds *float64 `json:"seconds"`
+}
+
+const (
+	namespace     = "default"
+	leaseSeconds  = 40
+	renewalPeriod = 10 * time.Second
+	statusPeriod  = 5 * time.Minute
+	// A kubelet's loops wait up to so much longer than their period.
+	renewalJitter = 0.04
+)
+
+type world struct {
+	spec     spec
+	store    *store
+	begun    time.Time // the clock's first instant
+	mu       sync.Mutex
+	rng      *rand.Rand
+	kubelets map[string]*kubelet
+	observed []map[string]any
+	prepared process
+	leader   process
+	// So many processes have been made.
+	processes int64
+	ctx       context.Context
+}
+
+// play runs one world from its first instant to its last one.
+func play(asked spec) recording {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	w := &world{spec: asked, begun: time.Now(), rng: rand.New(rand.NewSource(asked.Seed)), kubelets: map[string]*kubelet{}, observed: []map[string]any{}, ctx: ctx}
+	w.store = newStore(w.note)
+	events := withPreparations(asked.Events)
+	found := recording{Seed: asked.Seed, LastRenewals: []lastRenewal{}}
+	taken := false
+	for _, each := range events {
+		if !taken && each.AtNs >= asked.StartNs {
+			w.sleepUntil(asked.StartNs)
+			found.Cluster, taken = w.snapshot(), true
+		}
+		w.sleepUntil(each.AtNs)
+		if each.Action == "kubelet-stop" {
+			renewed := lastRenewal{each.AtNs, each.Node, nil}
+			if last := w.kubelet(each.Node).stop(); !last.IsZero() {
+				seconds := w.secondsAt(last)
+				renewed.Seconds = &seconds
+			}
+			found.LastRenewals = append(found.LastRenewals, renewed)
+			continue
+		}
+		w.do(each)
+	}
+	if !taken {
+		w.sleepUntil(asked.StartNs)
+		found.Cluster = w.snapshot()
+	}
+	w.sleepUntil(asked.EndNs)
+	w.store.mu.Lock()
+	defer w.store.mu.Unlock()
+	found.Observed = w.observed
+	found.Start = w.begun.Add(time.Duration(asked.StartNs)).UTC().Format(time.RFC3339Nano)
+	return found
+}
+
+func (w *world) sleepUntil(atNs int64) {
+	time.Sleep(time.Until(w.begun.Add(time.Duration(atNs))))
+}
+
+// secondsAt is an instant in seconds from the start of the scenario.
+func (w *world) secondsAt(at time.Time) float64 {
+	return (at.Sub(w.begun) - time.Duration(w.spec.StartNs)).Seconds()
+}
+
+// snapshot is a v1 List of all that the API server has.
+func (w *world) snapshot() json.RawMessage {
+	items := []any{}
+	for _, resource := range []string{nodes, pods, leases} {
+		found, _ := w.store.list(resource, "")
+		for _, each := range found {
+			switch object := each.(type) {
+			case *v1.Node:
+				object.TypeMeta = metav1.TypeMeta{Kind: "Node", APIVersion: "v1"}
+			case *v1.Pod:
+				object.TypeMeta = metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}
+			case *coordinationv1.Lease:
+				object.TypeMeta = metav1.TypeMeta{Kind: "Lease", APIVersion: "coordination.k8s.io/v1"}
+			}
+			items = append(items, each)
+		}
+	}
+	text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+// note tells what a watch would show of a change.
+func (w *world) note(was, is runtime.Object) {
+	add := func(entry map[string]any) {
+		entry["t"] = w.secondsAt(time.Now())
+		w.observed = append(w.observed, entry)
+	}
+	switch before := was.(type) {
+	case *v1.Pod:
+		pod := func(what string) {
+			add(map[string]any{"kind": "pod", "what": what, "pod": before.Namespace + "/" + before.Name, "uid": string(before.UID)})
+		}
+		if is == nil {
+			pod("gone")
+			w.forgetPod(before)
+		} else if before.DeletionTimestamp == nil && is.(*v1.Pod).DeletionTimestamp != nil {
+			pod("deleting")
+			w.end(is.(*v1.Pod))
+		}
+	case *v1.Node:
+		if is == nil {
+			add(map[string]any{"kind": "node", "what": "deleted", "node": before.Name})
+			return
+		}
+		after := is.(*v1.Node)
+		if readyOf(before) != readyOf(after) {
+			add(map[string]any{"kind": "node", "what": "ready", "node": before.Name, "ready": readyOf(after)})
+		}
+		if !sameTaints(before.Spec.Taints, after.Spec.Taints) {
+			add(map[string]any{"kind": "node", "what": "taints", "node": before.Name, "taints": taintRows(after)})
+		}
+	}
+}
+
+func readyOf(node *v1.Node) string {
+	for _, each := range node.Status.Conditions {
+		if each.Type == v1.NodeReady {
+			return string(each.Status)
+		}
+	}
+	return ""
+}
+
+func taintRows(node *v1.Node) [][3]string {
+	rows := [][3]string{}
+	for _, each := range node.Spec.Taints {
+		rows = append(rows, [3]string{each.Key, each.Value, string(each.Effect)})
+	}
+	return rows
+}
+
+func sameTaints(a, b []v1.Taint) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i].Key != b[i].Key || a[i].Value != b[i].Value || a[i].Effect != b[i].Effect {
+			return false
+		}
+	}
+	return true
+}
