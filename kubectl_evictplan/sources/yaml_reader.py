@@ -193,7 +193,7 @@ class _Builder:
         if event.tag not in (None, "!", _CORE + ("map" if is_map else "seq")):
             raise _GiveUp("this tag is not accepted", event, _tag_text(event.tag))
         if depth >= DEPTH_MAX:
-            raise _GiveUp(f"nested deeper than {DEPTH_MAX}", event)
+            raise _GiveUp(_TOO_DEEP, event)
         if is_map:
             return self._map(event, depth)
         container = MarkedList(_place(event))
@@ -308,6 +308,7 @@ def _joined_surrogates(match: re.Match[str]) -> str:
 
 _NOT_UNICODE = "not valid Unicode (lone surrogate)"
 _UNRENDERED = "looks like an unrendered template: render it first"
+_TOO_DEEP = f"nested deeper than {DEPTH_MAX}"
 
 
 def _syntax_problem(text: str, error: yaml.YAMLError) -> YamlProblem:
@@ -324,6 +325,8 @@ def _syntax_problem(text: str, error: yaml.YAMLError) -> YamlProblem:
     place = Place(mark.line + 1, mark.column + 1) if mark else Place(1, 1)
     reason = getattr(error, "problem", None) or "not YAML"
     context = getattr(error, "context", None)
+    if "maximum nesting depth" in reason:
+        return YamlProblem(_TOO_DEEP, place)  # libyaml has a limit of its own, and looks ahead
     if "invalid Unicode character escape" in reason:
         return YamlProblem(_NOT_UNICODE, place)
     if _TEMPLATE.search(text):
