@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from builders import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot
-from kubectl_evictplan.scenarios.actions.processes import StopKubelet
+from kubectl_evictplan.scenarios.actions.processes import PostReady, StopKubelet
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 
 _JITTER = 0.04
@@ -77,14 +77,25 @@ def with_last_heartbeats(
             stopped.add(name)
     # Who never posted anything and has no Lease, until its kubelet starts.
     never_up = {node.name for node in snapshot.nodes if node.ready_status is None} - newest.keys()
+    # Whose kubelet counts as silent although its Lease may be fresh.
+    unknown = {node.name for node in snapshot.nodes if node.ready_status == "Unknown"}
     events: list[ScenarioEvent] = []
     for event in scenario.events:
         if event.node is not None and event.node.ready_status is not None:
+            unknown.discard(event.node.name)
             never_up.discard(event.node.name)
             newest[event.node.name] = event.at_ns  # its kubelet has posted
             stopped.discard(event.node.name)
         if event.kubelets_up:
-            newest.update(dict.fromkeys(event.nodes, event.at_ns))
+            # One that is up posts without renewing.
+            heard = [
+                name
+                for name in event.nodes
+                if not isinstance(event, PostReady)
+                or (name in stopped or name in never_up or name in unknown)
+            ]
+            newest.update(dict.fromkeys(heard, event.at_ns))
+            unknown -= set(event.nodes)
             stopped -= set(event.nodes)
             never_up -= set(event.nodes)
         if not isinstance(event, StopKubelet) or event.last_heartbeat_ns is not None:

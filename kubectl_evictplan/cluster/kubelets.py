@@ -310,9 +310,13 @@ class Kubelets:
             self._touches.setdefault(name, []).append(self._state.now_ns)
 
     def post_ready(self, name: str, status: str, because: Causes) -> None:
-        """The kubelet renews its lease, posts a Ready condition, and goes on (it may be back)."""
+        """The kubelet posts a Ready condition; one that was silent is back, and renews its lease.
+
+        One that is up renews when it would have renewed: its two loops know nothing of each other.
+        """
         ended_pods = self._ends_pods(name)
-        self._renew_now(name)
+        if name not in self._up:
+            self._renew_now(name)
         node = self._state.nodes.get(name)
         if node is None:
             return

@@ -246,16 +246,17 @@ class NodeCourses:
                 draft.silent = min(silent[0], before[0]), max(silent[1], before[1])
 
     def _last_heartbeat(self, name: str, stretch: Stretch, index: int, event: StopKubelet) -> Span:
-        if event.last_heartbeat_ns is not None:
-            # What it posts when it comes back is heard as well, and an older Lease counts once more a tick later.
-            low_ns, high_ns = (max(event.last_heartbeat_ns, at_ns) for at_ns in stretch.begins)
-            is_older = event.last_heartbeat_ns < stretch.begins[1]
-            return low_ns, high_ns + (self.step_max_ns if is_older else 0)
-        longest_ns = longest_renewal_ns(self._snapshot.leases.get(name))
-        at_start = stretch.begins[0] == BEFORE_NS
-        if at_start or stretch.begins[0] == stretch.begins[1]:
-            return last_heartbeat_window(self._snapshot, self._scenario, index, name)
-        return max(stretch.begins[0], event.at_ns - longest_ns), event.at_ns
+        last_ns, begins = event.last_heartbeat_ns, stretch.begins
+        if last_ns is not None:
+            renewed = last_ns, last_ns
+        elif begins[0] in (BEFORE_NS, begins[1]):
+            renewed = last_heartbeat_window(self._snapshot, self._scenario, index, name)
+        else:
+            longest_ns = longest_renewal_ns(self._snapshot.leases.get(name))
+            return max(begins[0], event.at_ns - longest_ns), event.at_ns
+        # What it posts is heard as well, and an older Lease counts once more a tick later.
+        high_ns = max(renewed[1], begins[1] + (self.step_max_ns if renewed[0] < begins[1] else 0))
+        return max(renewed[0], begins[0]), high_ns
 
     def _heard_once_more(self, silent: Span, last_ns: int) -> Span:
         """Where a silent kubelet is: a tick may give it up before that, and then nothing changes."""

@@ -19,7 +19,7 @@ from kubectl_evictplan.cluster.kubelets import (
     renew_period_ns,
 )
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Lease, Node
-from kubectl_evictplan.scenarios.actions.processes import StopKubelet
+from kubectl_evictplan.scenarios.actions.processes import PostReady, StopKubelet
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.windows.alike_nodes import AlikeNodes
 from kubectl_evictplan.windows.pieces import Piece
@@ -202,18 +202,33 @@ def last_heartbeat_spans(
     if lease is not None and lease.renew_time_ns is not None and lease.renew_time_ns <= seen_ns:
         known_ns = lease.renew_time_ns - scenario.start_ns
         silent = is_silent_at(lease, seen_ns)
+    up: bool | None = None
     for event in scenario.events[:index]:
         made = event.node is not None and event.node.name == name and event.node.ready_status
-        if (event.kubelets_up and name in event.nodes) or (made and made != "Unknown"):
-            known_ns, silent = event.at_ns, False
+        if isinstance(event, PostReady) and name in event.nodes:
+            if up is None:
+                up = _was_up(snapshot, name, seen_ns)
+            if not up:
+                known_ns, silent, up = event.at_ns, False, True
+        elif (event.kubelets_up and name in event.nodes) or (made and made != "Unknown"):
+            # Within the window of a return nobody knows when it renewed.
+            known_ns = event.at_ns if event.latest_ns == event.at_ns else None
+            silent, up = False, True
         elif event.kubelets_up is False and name in event.nodes:
             # It renewed for the last time before that: nothing later counts.
             known_ns, silent = event.at_ns - longest_ns if known_ns is None else known_ns, True
+            up = False
     if known_ns is not None and silent:
         return ((known_ns, known_ns),)
     if known_ns is None:
         return ((at_ns - longest_ns, at_ns),)
     return tuple(last_renewal_spans(known_ns, at_ns, period_ns, longest_ns))
+
+
+def _was_up(snapshot: ClusterSnapshot, name: str, seen_ns: int) -> bool:
+    """Whether the node's kubelet renews at the start: a status that it posts changes nothing about that."""
+    node = next((node for node in snapshot.nodes if node.name == name), None)
+    return node is not None and is_up_at_start(node, snapshot.leases.get(name), seen_ns)
 
 
 def longest_renewal_ns(lease: Lease | None) -> int:
