@@ -286,7 +286,7 @@ def _compare(
     expected: list[Expected],
     hides: Callable[[Expected], bool] | None = None,
 ) -> Comparison:
-    inside = _match(facts, expected, trace.slack)
+    inside = _certain_first(_match(facts, expected, trace.slack), expected, trace.slack)
     left = list(expected)
     for _, used in inside:
         left.remove(used)
@@ -298,6 +298,23 @@ def _compare(
     last_seconds = trace.end_seconds - trace.slack.watch_seconds
     absent = [one for one in due if one.certain and one.latest_seconds <= last_seconds]
     return Comparison(inside, outside, absent, [one for one in due if not one.certain])
+
+
+def _certain_first(
+    pairs: list[tuple[Fact, Expected]], expected: list[Expected], slack: Slack
+) -> list[tuple[Fact, Expected]]:
+    """The same facts, each explained by what was certain where a window that is only possible explains it as well."""
+    left = list(expected)
+    for _, used in pairs:
+        left.remove(used)
+    certain = [one for one in left if one.certain]
+    found = []
+    for fact, used in pairs:
+        better = None if used.certain else next((c for c in certain if c.admits(fact, slack)), None)
+        if better is not None:
+            certain.remove(better)
+        found.append((fact, better or used))
+    return found
 
 
 def _match(

@@ -14,6 +14,7 @@ from trace_runs import (
     Comparison,
     Expected,
     Fact,
+    Slack,
     Trace,
     compare_deletions,
     compare_taints_added,
@@ -155,7 +156,7 @@ def predicted(*windows: tuple[str, float, float, str]) -> Prediction:
 def test_a_fact_may_be_seen_half_a_second_late_and_a_clock_difference_early(
     at: float, inside: bool
 ) -> None:
-    assert Expected("a/p", 1.0, 2.0, certain=True).admits(Fact("a/p", at)) is inside
+    assert Expected("a/p", 1.0, 2.0, certain=True).admits(Fact("a/p", at), Slack()) is inside
 
 
 def test_one_prediction_explains_one_deletion() -> None:
