@@ -364,16 +364,14 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
             return
         if is_seen_late(before, status):
             self._unknown_since_ns[name] = self._newest_unknown_ns = self._now_ns
-            if all(wait.eligible_ns == self._now_ns for wait in self._open.values()):
+            earlier = (wait for wait in self._open.values() if wait.eligible_ns != self._now_ns)
+            if self._now_ns not in self._idle_until_ns and next(earlier, None) is None:
                 self._idle_until_ns.add(self._now_ns)
             if self._now_ns in self._shown_late_ns:
                 self._seen_late.add(name)
         since_ns = self._wanted.get(name)
-        if (
-            since_ns is not None
-            and self._alias(name) in self._queue.known
-            and name not in self._tainted
-        ):
+        in_line = self._alias(name) in self._queue.known and name not in self._tainted
+        if since_ns is not None and in_line:
             self._wait(name, since_ns)  # not ready again before a tick had taken it out of the line
             if self._mode == "REMOVE_ADD":
                 self._mark_again.add(name)
