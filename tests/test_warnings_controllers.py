@@ -130,6 +130,16 @@ def test_the_order_of_waiting_nodes_is_unknown_within_a_zone() -> None:
     assert objects(warnings, "queue-duplicates-bug") is None
 
 
+def test_a_status_after_the_last_renewal_may_come_of_each_kubelet_that_falls_silent() -> None:
+    names = [f"n{i}" for i in range(6)]
+    stop = make_event(3, "kubelet-stop", names[:2])
+    warnings = warn(names, [], [stop], horizon=120)
+    assert objects(warnings, "status-may-come-late") == names[:2]
+    assert "by up to 15.4s" in message(warnings, "status-may-come-late")
+    tainted = warn(names, [], [make_event(3, "taint", names[:1], taint="a:NoExecute")])
+    assert objects(tainted, "status-may-come-late") is None
+
+
 @pytest.mark.parametrize(
     ("release", "said"), [("1.16.15", False), ("1.19.9", True), ("1.37.0", True)]
 )

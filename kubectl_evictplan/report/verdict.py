@@ -104,6 +104,7 @@ _ROUTINE_CODES = {
     "monitor-phase-unknown",
     "queue-order-unknown",
     "token-may-be-wasted",
+    "status-may-come-late",
     "flags-assumed",
     "large-dump",
 }

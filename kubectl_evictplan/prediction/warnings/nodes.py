@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubectl_evictplan.cluster.timeline import POD_GC
+from kubectl_evictplan.cluster.timeline import POD_GC, NodeBecameUnknown
 from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
 from kubectl_evictplan.kube.topology import (
     get_zone_key,
@@ -17,6 +17,7 @@ from kubectl_evictplan.prediction.warnings.context import (
     Statements,
     WarningContext,
 )
+from kubectl_evictplan.windows.unknowns.last_heartbeats import longest_renewal_ns
 
 # Clocks of a healthy cluster differ by less, and condition times are whole seconds.
 SKEW_TOLERATED_NS = 5 * SECOND_NS
@@ -34,6 +35,25 @@ def missing_lease(context: WarningContext) -> Statements:
         "the Lease has no renewTime, so it tells nothing about the kubelet",
         [name for name in names if name in leases and leases[name].renew_time_ns is None],
     )
+
+
+def status_may_come_late(context: WarningContext) -> Statements:
+    """What a kubelet posts after its last renewal counts as a sign of life (``tryUpdateNodeHealth``), and is played nowhere."""
+    silenced = {
+        name
+        for event in context.scenario.events
+        if event.kubelets_up is False
+        for name in event.nodes
+    }
+    given_up = {entry.node for entry in context.entries(NodeBecameUnknown)}
+    leases, period_ns = context.snapshot.leases, context.configuration.node_monitor_period_ns
+    for name in silenced & given_up:
+        late_ns = longest_renewal_ns(leases.get(name)) + period_ns
+        yield Statement(
+            "should a kubelet post its status, as it does every 5 minutes, between its last renewal and its "
+            f"silence, its node is given up later than told here, by up to {format_duration(late_ns)}",
+            (name,),
+        )
 
 
 def node_without_ready(context: WarningContext) -> Statements:
