@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from kubectl_evictplan.cluster.timeline import AboutPod, Timeline, ZoneStateChanged
+from kubectl_evictplan.cluster.timeline import POD_GC, AboutPod, Timeline, ZoneStateChanged
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.durations import MINUTE_NS
 from kubectl_evictplan.kube.objects import NO_SCHEDULE, ClusterSnapshot, Pod
@@ -222,6 +222,10 @@ def _bound_what_no_run_shows(
         from kubectl_evictplan.windows.older_countdowns import bound_older_countdowns
 
         bound_older_countdowns(result, pods, snapshot, scenario, configuration, horizon_ns)
+    if any(key.controller == POD_GC for key in result.evictions):
+        from kubectl_evictplan.windows.unsure_ends import doubt_garbage_collection  # rarely needed
+
+        doubt_garbage_collection(result, snapshot, scenario)
 
 
 def _explored_lines(
