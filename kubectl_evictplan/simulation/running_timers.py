@@ -7,7 +7,8 @@ that a timer is never moved once it runs; and that the pod is still there, so it
 
 The taints tell when a timer ran at the latest. It may have begun before: for a taint that is gone (a node that
 was not ready and fell silent then changes not-ready for unreachable, and its countdowns go on), or for one that was put
-on once more, which refreshes timeAdded. So it may also run for the seconds of any toleration of the pod.
+on once more, which refreshes timeAdded. So it may also run for the seconds of any toleration of the pod. Or after: where it should be
+over by all that is told the pod has got its tolerations since then.
 """
 
 from __future__ import annotations
@@ -144,6 +145,9 @@ def _window(
     shortest_ns, longest_ns = min(runs_ns), max(runs_ns)
     earliest_ns = min(max(floor_ns, now_ns - longest_ns), now_ns)
     latest_ns = max(earliest_ns, min(told_ns[1], now_ns))
+    if told_ns[1] + longest_ns < now_ns:
+        # The pod should be gone and is not: its tolerations are younger than the taints, and nothing tells how much.
+        latest_ns = now_ns
     told_start_ns = min(max(told_ns[0], now_ns - runs_ns[0]), now_ns)
     return RunningTimer(
         earliest_ns,
