@@ -6,15 +6,18 @@ from pathlib import Path
 
 import pytest
 from binaries import BuildError
-from judge import judge
+from judge import RELEASE, judge
 from upstream_program import build
 
 pytestmark = pytest.mark.live
-WORLDS = 25
+# A handful, to see that both sides understand each other; `make judge` looks for what is wrong.
+SEEDS = range(1, 11)
 
 
 @pytest.fixture(scope="module")
 def program(release: str) -> Path:
+    if release != RELEASE:
+        pytest.skip(f"only {RELEASE} is played here: `make judge RELEASE={release}` plays this one")
     try:
         return build(release)
     except BuildError as error:
@@ -24,6 +27,6 @@ def program(release: str) -> Path:
 def test_no_deletion_and_no_change_of_a_node_by_upstream_lies_outside_its_window(
     release: str, program: Path
 ) -> None:
-    verdicts = [judge(seed, release, program) for seed in range(1, 1 + WORLDS)]
+    verdicts = [judge(seed, release, program) for seed in SEEDS]
 
     assert {one.seed: one.wrong for one in verdicts if one.wrong} == {}
