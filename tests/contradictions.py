@@ -214,14 +214,16 @@ def joint_contradictions(
         elif scope != "zone" or not zones:
             continue
         elif joint.what == NODES_TAINTED:
-            number = len(
-                {
-                    entry.node
-                    for entry in entries
-                    if isinstance(entry, TaintAdded) and zones.get(entry.node) == name
-                    if is_lifecycle_no_execute(entry.taint) and entry.by != SCENARIO
-                }
-            )
+            tainted = {
+                entry.node
+                for entry in entries
+                if isinstance(entry, TaintAdded) and zones.get(entry.node) == name
+                if is_lifecycle_no_execute(entry.taint) and entry.by != SCENARIO
+            }
+            number = len(tainted)
+            if number > joint.most:
+                # Who exchanges one taint for another need not have waited for that.
+                number = max(len(tainted - _tainted_at_start(prediction)), joint.least)
         else:
             number = len(
                 {
@@ -234,6 +236,10 @@ def joint_contradictions(
         # Nodes that do not wait, and their pods, are not among those that it is about.
         if number < joint.least or joint.most < number <= joint.of:
             yield f"{number}, predicted {joint}"
+
+
+def _tainted_at_start(prediction: Prediction) -> set[str]:
+    return {report.node for report in prediction.nodes if report.taints_at_start}
 
 
 def _certain_and_absent(
