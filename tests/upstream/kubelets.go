@@ -148,11 +148,6 @@ func (w *world) post(node string, status v1.ConditionStatus) {
 	})
 }
 
-// end lets the kubelet of a pod that was just deleted end it; called under the store's lock.
-func (w *world) end(pod *v1.Pod) { go w.endPod(pod) }
-
-func (w *world) forgetPod(*v1.Pod) {}
-
 // endPod waits for the pod's exit, within its grace period, and takes the object away if the kubelet is up.
 func (w *world) endPod(pod *v1.Pod) {
 	grace := time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second

@@ -107,15 +107,10 @@ func play(asked spec) recording {
 		}
 		w.sleepUntil(each.AtNs)
 		if each.Action == "kubelet-stop" {
-			renewed := lastRenewal{each.AtNs, each.Node, nil}
-			if last := w.kubelet(each.Node).stop(); !last.IsZero() {
-				seconds := w.secondsAt(last)
-				renewed.Seconds = &seconds
-			}
-			found.LastRenewals = append(found.LastRenewals, renewed)
-			continue
+			found.LastRenewals = append(found.LastRenewals, w.silence(each))
+		} else {
+			w.do(each)
 		}
-		w.do(each)
 	}
 	if !taken {
 		w.sleepUntil(asked.StartNs)
@@ -127,6 +122,16 @@ func play(asked spec) recording {
 	found.Observed = w.observed
 	found.Start = w.begun.Add(time.Duration(asked.StartNs)).UTC().Format(time.RFC3339Nano)
 	return found
+}
+
+// silence stops a kubelet and tells when it renewed last.
+func (w *world) silence(stop event) lastRenewal {
+	renewed := lastRenewal{stop.AtNs, stop.Node, nil}
+	if last := w.kubelet(stop.Node).stop(); !last.IsZero() {
+		seconds := w.secondsAt(last)
+		renewed.Seconds = &seconds
+	}
+	return renewed
 }
 
 func (w *world) sleepUntil(atNs int64) {
@@ -175,10 +180,9 @@ func (w *world) note(was, is runtime.Object) {
 		}
 		if is == nil {
 			pod("gone")
-			w.forgetPod(before)
 		} else if before.DeletionTimestamp == nil && is.(*v1.Pod).DeletionTimestamp != nil {
 			pod("deleting")
-			w.end(is.(*v1.Pod))
+			go w.endPod(is.(*v1.Pod))
 		}
 	case *v1.Node:
 		if is == nil {
