@@ -433,3 +433,32 @@ def test_who_fails_with_the_control_plane_is_heard_late_also_where_not_everythin
     )
     # The machine is back at +14s, its kubelet is heard up to 21 s after that.
     assert back.latest_seconds >= 14 + 21
+
+
+@pytest.mark.parametrize("outage", [Outage.CONTROL_PLANE, Outage.API_SERVER])
+def test_nobody_confirms_an_end_before_the_api_server_is_back(outage: Outage) -> None:
+    # It is deleted as the outage begins; its kubelet, of which no event tells, hears of that, or is heard, up to 21 s after it.
+    snapshot = make_snapshot(
+        [make_node("a1", taints=[make_taint("maint:NoExecute")])],
+        [make_pod("p", "a1", grace_seconds=30)],
+    )
+    configuration = resolve_configuration(ControllerSettings("1.31.0"), snapshot.control_plane)
+    for duration, gone in ((60, (60, 60 + 21 + 30)), (None, (None, None))):
+        duration_ns = None if duration is None else ns(duration)
+        events = outage_events(outage, duration_ns, snapshot, GRACE_NS, "test")
+        assert all(not event.nodes for event in events)
+        scenario = make_scenario(events, horizon=200)
+        [eviction] = predict(snapshot, scenario, configuration).evictions
+        told = eviction.gone
+        assert (eviction.latest_seconds, told.earliest_seconds, told.latest_seconds) == (0, *gone)
+
+
+def test_an_end_is_confirmed_in_time_where_only_kube_controller_manager_is_away() -> None:
+    snapshot = make_snapshot(
+        [make_node("a1", taints=[make_taint("maint:NoExecute")])],
+        [make_pod("p", "a1", grace_seconds=30)],
+    )
+    configuration = resolve_configuration(ControllerSettings("1.31.0"), snapshot.control_plane)
+    events = outage_events(Outage.CONTROLLER_MANAGER, ns(60), snapshot, GRACE_NS, "test")
+    [eviction] = predict(snapshot, make_scenario(events, horizon=200), configuration).evictions
+    assert (eviction.gone.earliest_seconds, eviction.gone.latest_seconds) == (0, 30)

@@ -138,14 +138,37 @@ def _posted(condition: NodeCondition, ready: str, now_ns: int) -> NodeCondition:
     )
 
 
+class Unheard(msgspec.Struct, frozen=True):
+    """No API server answers from ``since_ns`` to ``until_ns`` (None: for ever), and each kubelet hears from it ``late_ns`` after that at the latest."""
+
+    since_ns: int
+    until_ns: int | None
+    late_ns: int
+
+    def confirmed_ns(self, deleted_ns: int, ended_ns: int, most_ns: int, share: float) -> int | None:
+        """When the end of a pod is confirmed; None: never.
+
+        ``most_ns``: the time that the pod has from ``deleted_ns`` on, of which it uses a ``share``, up to ``ended_ns``. A kubelet that had
+        not heard of the deletion begins when it does.
+        """
+        if ended_ns < self.since_ns:
+            return ended_ns
+        if self.until_ns is None:
+            return None
+        if deleted_ns >= self.until_ns + self.late_ns:
+            return ended_ns
+        return max(ended_ns, self.until_ns + int((self.late_ns + most_ns) * share))
+
+
 class PodExits(msgspec.Struct, frozen=True):
     """When deleted pods end: after which share of the time they have, and what telling it takes.
 
-    Both are asked by the pod's key; for the share also with the time, in nanoseconds.
+    Both are asked by the pod's key; for the share also with the time, in nanoseconds. ``unheard``: when nobody can be told.
     """
 
     fraction: Callable[[str, int], float]
     reported_after_ns: Callable[[str], int] = lambda _: 0
+    unheard: tuple[Unheard, ...] = ()
 
 
 class Kubelets:
@@ -371,10 +394,17 @@ class Kubelets:
             self._schedule_finish(pod, grace_ns, because)
 
     def _schedule_finish(self, pod: Pod, left_ns: int, because: Causes) -> None:
-        used_ns = int(left_ns * self._exits.fraction(pod.key, left_ns)) if left_ns else 0
+        unheard, now_ns = self._exits.unheard, self._state.events.now_ns
+        share = self._exits.fraction(pod.key, left_ns) if left_ns or unheard else 0.0
+        told_ns = now_ns + int(left_ns * share) + self._exits.reported_after_ns(pod.key)
+        for one in unheard:
+            confirmed_ns = one.confirmed_ns(now_ns, told_ns, left_ns, share)
+            if confirmed_ns is None:
+                return
+            told_ns = confirmed_ns
         taken_up = self._taken_up[pod.node_name]
         self._state.events.schedule(
-            self._state.events.now_ns + used_ns + self._exits.reported_after_ns(pod.key),
+            told_ns,
             Priority.OUTSIDE,
             lambda: self._finish(pod.key, pod.uid, taken_up, because),
         )

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 
-from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns
+from kubectl_evictplan.cluster.kubelets import Unheard, is_up_at_start, observed_at_ns
 from kubectl_evictplan.engine.timing import INFORMERS_FILLED_MAX_NS
 from kubectl_evictplan.kube.durations import (
     MINUTE_NS,
@@ -30,7 +30,7 @@ from kubectl_evictplan.scenarios.actions.processes import (
     StopKubelet,
     StopManager,
 )
-from kubectl_evictplan.scenarios.scenario import Outage, OutagePart, ScenarioEvent
+from kubectl_evictplan.scenarios.scenario import Outage, OutagePart, Scenario, ScenarioEvent
 from kubectl_evictplan.sources.component_flags import CONTROLLER_MANAGER
 from kubectl_evictplan.sources.control_plane import component_of
 
@@ -263,6 +263,25 @@ def outage_events(
 def outlasts_kubelets(grace_period_ns: int) -> bool:
     """Whether a grace period cannot be over before every kubelet is heard again, and twice."""
     return grace_period_ns > KUBELET_RETURN_MAX_NS + 10 * SECOND_NS
+
+
+def kubelets_unheard(scenario: Scenario) -> tuple[Unheard, ...]:
+    """When no kubelet can be heard, nor hear, whether or not events say of each that it is silent."""
+    found: dict[int | None, int] = {}
+    for event in scenario.events:
+        if event.outage is not None and event.in_silence:
+            until_ns = event.outage.until_ns
+            if until_ns is None or event.at_ns < until_ns:
+                found.setdefault(until_ns, event.at_ns)
+    start_ns = scenario.start_ns
+    return tuple(
+        Unheard(
+            start_ns + since_ns,
+            None if until_ns is None else start_ns + until_ns,
+            KUBELET_RETURN_MAX_NS,
+        )
+        for until_ns, since_ns in found.items()
+    )
 
 
 def returns_within(events: Iterable[ScenarioEvent]) -> tuple[int, int] | None:

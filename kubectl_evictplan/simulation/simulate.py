@@ -35,6 +35,7 @@ from kubectl_evictplan.engine.event_queue import EventQueue, Priority
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.finalizers import is_tracked_by_job_controller
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
+from kubectl_evictplan.scenarios.outages import kubelets_unheard
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.scenarios.simulated_cluster import SimulatedCluster
 from kubectl_evictplan.simulation.drain_parts import (
@@ -160,11 +161,12 @@ def _playbacks(
 
 def _exits(state: ClusterState, timing: Timing, scenario: Scenario, *, in_drain: bool) -> PodExits:
     """Of drains each pod has its own; else all are alike, and the timeline says whether anybody asked."""
-    drain, creations_ns = timing.drain, scenario.creations_ns
+    drain, creations_ns, unheard = timing.drain, scenario.creations_ns, kubelets_unheard(scenario)
     if in_drain:
         return PodExits(
             lambda key, _: drain.exit_fraction(state.number(key)),
             lambda key: drain.latency_ns(Latency.REPORT_EXIT, state.number(key)),
+            unheard,
         )
 
     def fraction(key: str, left_ns: int) -> float:
@@ -173,7 +175,7 @@ def _exits(state: ClusterState, timing: Timing, scenario: Scenario, *, in_drain:
             state.timeline.exits.append((key, state.offset_ns, left_ns))
         return timing.pod_exit_fraction
 
-    return PodExits(fraction)
+    return PodExits(fraction, unheard=unheard)
 
 
 def _job_tracking(
