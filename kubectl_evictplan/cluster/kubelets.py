@@ -145,7 +145,9 @@ class Unheard(msgspec.Struct, frozen=True):
     until_ns: int | None
     late_ns: int
 
-    def confirmed_ns(self, deleted_ns: int, ended_ns: int, most_ns: int, share: float) -> int | None:
+    def confirmed_ns(
+        self, deleted_ns: int, ended_ns: int, most_ns: int, share: float
+    ) -> int | None:
         """When the end of a pod is confirmed; None: never.
 
         ``most_ns``: the time that the pod has from ``deleted_ns`` on, of which it uses a ``share``, up to ``ended_ns``. A kubelet that had

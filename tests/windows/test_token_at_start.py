@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 from realities import World
 from soak_worlds import draw_soak_world
+from test_bounds import check_world
 from windows.lines import Line
 
 from builders import (
     NOT_READY,
     make_event,
+    make_lease,
     make_node,
     make_pod,
     make_scenario,
@@ -21,7 +23,7 @@ from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import refill_ns
 from kubectl_evictplan.kube.objects import ControlPlaneFlags
 from kubectl_evictplan.prediction.predict import predict
-from kubectl_evictplan.scenarios.scenario import ControllerSettings
+from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
 from kubectl_evictplan.windows.spent_tokens import EntriesLeft
 from kubectl_evictplan.windows.unknowns.lines import FirstToken, instants, token_stretches
 from kubectl_evictplan.windows.zone_lines import ZoneLine
@@ -112,12 +114,42 @@ def test_until_its_limiter_changes_the_token_is_told_apart_where_it_meets_who_le
     operations = [*line(*WAITING, back).operations, *swaps]
     changing = ZoneLine(sorted(operations, key=lambda each: each.at_ns))
     assert changing.limiter_changes
-    # What a limiter loses that gets another rate may be all of it.
-    assert stretches(changing) == pytest.approx([10, 10])
+    # It meets the change as well; what a limiter loses that gets another rate may be all of it.
+    assert stretches(changing) == pytest.approx([10, 10, 10])
     # Who leaves later meets tokens of another limiter.
     later = line(*WAITING, (8, Told.REACHABLE, "a", "True")).operations
     changing = ZoneLine(sorted([*later, *swaps], key=lambda each: each.at_ns))
-    assert stretches(changing) == pytest.approx([10])
+    assert stretches(changing) == pytest.approx([10, 10])
+
+
+@pytest.mark.parametrize(
+    ("events", "over"),
+    [
+        # The third of four nodes that is given up stops the limiter, at the tick after 8.5 s.
+        ([make_event(3, "kubelet-stop", "c", last_heartbeat=2.5)], 9.57),
+        ([make_event(9, "controller-stop"), make_event(12, "controller-start")], 9),
+    ],
+    ids=["another-rate", "another-process"],
+)
+def test_until_its_limiter_is_gone_the_token_may_be_spent_on_who_joins(
+    events: list[ScenarioEvent], over: float
+) -> None:
+    """One that is there at the start goes to who waits, and one that was just used comes too late for both of them."""
+    down = make_node("waits", zone="a", ready="Unknown", transition=-20)
+    ready = [*(make_node(name, zone="a") for name in ("b", "c", "d")), make_node("o", zone="o")]
+    leases = [make_lease(one.name, -0.5, duration_seconds=4) for one in ready]
+    leases.append(make_lease("waits", -30, duration_seconds=4))
+    flags = {"node-monitor-period": "1s", "node-monitor-grace-period": "6s"}
+    world = World(
+        make_snapshot([down, *ready], [make_pod("p", "b")], leases=leases),
+        make_scenario(
+            [make_event(0.1, "kubelet-stop", "b", last_heartbeat=-1.9), *events], horizon=60
+        ),
+        resolve_configuration(ControllerSettings("1.29.6", flags=flags), ControlPlaneFlags()),
+    )
+    first = check_world(world, 1, 60).evictions[0].windows[0]
+    assert first.earliest_seconds == 5.1
+    assert first.latest_seconds >= over
 
 
 def test_a_token_in_the_tick_before_all_are_down_is_told() -> None:

@@ -24,6 +24,7 @@ from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import (
 )
 from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import STALE_LISTER_NS
 from kubectl_evictplan.kube.durations import MICROSECOND_NS, MILLISECOND_NS, SECOND_NS
+from kubectl_evictplan.windows.spans import NEVER_NS
 from kubectl_evictplan.windows.spent_tokens import EntriesLeft
 from kubectl_evictplan.windows.unknowns.unknown import Unknown, settled
 from kubectl_evictplan.windows.zone_lines import Held, LineRules, ZoneLine
@@ -231,8 +232,10 @@ def token_stretches(
 
 
 def _met_in(line: ZoneLine, *, seen_late: bool) -> Iterator[int]:
-    """When somebody leaves a line, then when views begin and end in which a token is wasted; while it has the limiter of the start."""
+    """When the line loses the limiter of the start; before that when somebody leaves, then when views begin and end in which a token is wasted."""
     stays_ns = line.limiter_stays_until_ns
+    if stays_ns < NEVER_NS:
+        yield stays_ns
     yield from (at_ns for at_ns in line.leaving_ns if 0 < at_ns <= stays_ns)
     for view_ns in line.unknown_after_ready_ns if seen_late and not line.limiter_changes else ():
         yield from (view_ns, view_ns + STALE_LISTER_NS)
