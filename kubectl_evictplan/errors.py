@@ -31,8 +31,8 @@ class EvictplanError(Exception):
 class Correction(NamedTuple):
     """What to type instead: the neighbouring words ``typed`` become ``instead``.
 
-    With ``option``, its names, ``typed`` is that option's value; with ``apart_from`` it is no value of that
-    option, whose value may be the same word. Without ``typed``, the new words go
+    With ``option``, its names, ``typed`` is that option's value, or () for whatever its value is; with
+    ``apart_from`` it is no value of that option, whose value may be the same word. Without both, the new words go
     to the end; with ``whole`` they are the whole command line. ``example``: they are one choice of
     several, or stand for what only the user knows. ``first`` is a command to run before.
     """
@@ -51,6 +51,8 @@ class Correction(NamedTuple):
         count = len(self.typed)
         if self.whole:
             return list(self.instead)
+        if not count and self.option:
+            return self._value_exchanged(found)
         if not count:
             # What follows "--" is a name, never an option.
             end = found.index("--") if "--" in found else len(found)
@@ -65,11 +67,19 @@ class Correction(NamedTuple):
                 place = left.index("--") if is_option and "--" in left[:index] else index
                 return [*left[:place], *self.instead, *left[place:]]
             # --option=VALUE and -oVALUE are one word.
-            for name in self.option:
+            for name in self.option or (word.partition("=")[0],) * word.startswith("--"):
                 glued = f"{name}=" if name.startswith("--") else name
                 if word == glued + self.typed[0] != name:
                     value, *more = self.instead
                     return [*found[:index], glued + value, *more, *found[index + 1 :]]
+        return None
+
+    def _value_exchanged(self, words: list[str]) -> list[str] | None:
+        """Return the command line with another value of the option; None when that is not in it."""
+        for word, value in zip(words, [*words[1:], ""], strict=True):
+            name, equals, glued = word.partition("=")
+            if name in self.option:
+                return self._replace(typed=(glued if equals else value,)).applied(words)
         return None
 
 

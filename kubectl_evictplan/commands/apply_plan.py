@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,13 +23,22 @@ from kubectl_evictplan.commands.applying import (
     proceed,
 )
 from kubectl_evictplan.commands.command import command
-from kubectl_evictplan.commands.connection_options import CONNECTION_OPTIONS, take_connection
-from kubectl_evictplan.commands.file_arguments import exists
+from kubectl_evictplan.commands.connection_options import (
+    CONNECTION_OPTIONS,
+    connection_words,
+    take_connection,
+)
+from kubectl_evictplan.commands.file_arguments import exists, unused
 from kubectl_evictplan.commands.journal_file import refuse_odd_journal
 from kubectl_evictplan.commands.options import COMMON_OPTIONS
 from kubectl_evictplan.commands.plan_file import read_plan_file
-from kubectl_evictplan.errors import Correction, mistake
+from kubectl_evictplan.errors import Correction, InputError, help_on, mistake
 
+if TYPE_CHECKING:
+    from kubectl_evictplan.plans.document import Plan
+
+# Commands of `what-if` whose words may be the title of a plan.
+_CARRIED_OUT = ("taint", "cordon", "uncordon", "drain")
 _AFTERWARDS = ("--status", "--resume", "--rollback", "--adopt")
 
 
@@ -70,7 +80,8 @@ def plan(
     given = [one for one in (status, resume, rollback, adopt) if one is not None]
     if len(given) + (file is not None and resume is None) != 1:
         message = f"one of a plan, {', '.join(_AFTERWARDS)}"
-        raise mistake(message, Correction((), ("plan.json",) if not given else (), example=True))
+        known = help_on("apply") if given else Correction((), ("plan.json",), example=True)
+        raise mistake(message, known)
     check_drift_kinds(how.accept_drift)
     if how.journal is not None:
         refuse_odd_journal(how.journal, may_be_new=True)
@@ -90,11 +101,7 @@ def plan(
 def _carry_out(file: str, how: ApplyOptions) -> None:
     plan = read_plan_file(file)
     if not plan.cluster.cluster_uid:
-        message = "made from files: no cluster is named in it; make the plan from the live cluster"
-        known = Correction(
-            ("apply", file), ("what-if", "scenario", "scenario.yaml", "--out", "plan.json"), True
-        )
-        raise mistake(message, known, location=file)
+        raise _made_from_files(plan, file, how)
     path = Path(file)
     _refuse_plan_as_journal(file, how)
     journal = journal_of(path, how)
@@ -110,6 +117,20 @@ def _carry_out(file: str, how: ApplyOptions) -> None:
 
     with cluster_api(how.connection, os.environ) as api:
         proceed(plan, path, how, api, is_new=False)
+
+
+def _made_from_files(plan: Plan, file: str, how: ApplyOptions) -> InputError:
+    """Say how to ask the live cluster the same, where the plan's title is the words of a command."""
+    words = plan.title.split()
+    if not words or words[0] not in _CARRIED_OUT or "'" in plan.title:
+        words = ["scenario", "scenario.yaml"]
+    live = shlex.split(connection_words(how.connection))
+    again = ("what-if", *words, *live, "--out", unused(file))
+    message = (
+        "made from files, so it names no cluster to change, and can only be read;"
+        " make it anew from the live cluster, with the same options but without -f"
+    )
+    return mistake(message, Correction((), again, example=True, whole=True), location=file)
 
 
 def _refuse_plan_as_journal(file: str, how: ApplyOptions) -> None:

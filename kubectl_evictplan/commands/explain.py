@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import textwrap
 
 import click
 
 from kubectl_evictplan.commands.command import command
 from kubectl_evictplan.errors import Correction, mistake
+from kubectl_evictplan.scenarios.names import did_you_mean, similar
 
 _WIDTH = 100
 
@@ -38,9 +38,10 @@ def explain(code: str | None) -> None:
                 help_on_it,
                 got=code,
             )
-        close = difflib.get_close_matches(code, known, n=1)
-        instead = Correction(words, ("explain", *close), bool(close))
-        raise mistake("no finding or warning has this code", instead, got=code)
+        close = similar(code, known)
+        instead = Correction(words, ("explain", *close[:1]), len(close) > 1)
+        message = f"no finding or warning has this code{did_you_mean(close)}"
+        raise mistake(message, instead, got=code)
     one = known[code]
     click.echo(f"{one.code}  ({one.kind})")
     for text in (one.meaning, f"What to do: {one.remedy}"):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 ZONE_WORDS = ("zone", "zones")
 _ZONE_SYNONYMS = ("az", "azs", "availability-zone", "datacenter", "dc")
 _REGION_WORDS = ("region", "regions")
+_NODE_SYNONYMS = ("kubelet", "kubelets", "machine", "machines", "host", "hosts", "vm", "server")
 # By the words of `Outage`.
 _COMPONENTS = {
     "control-plane": "control-plane",
@@ -164,6 +165,8 @@ def _kind_and_names(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
         return "node", words
     if first.lower() in ZONE_WORDS:
         return "zone", words[1:]
+    if first.lower() in _NODE_SYNONYMS and words[1:]:
+        raise mistyped("write `node NAME`", [first], ["node"], got=first)
     if first.lower() in _ZONE_SYNONYMS:
         raise mistyped("write `zone ZONE`", [first], ["zone"], got=first)
     if [word.lower() for word in words[:2]] == ["control", "plane"]:

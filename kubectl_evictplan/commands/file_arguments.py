@@ -112,6 +112,12 @@ def _without_place(option: tuple[str, ...], name: str, example: str) -> Problem 
         if not path.parent.exists():
             known = Correction((), (), first=f"mkdir -p {shlex.quote(str(path.parent))}")
             return Problem("there is no such directory to write it to", known, location=name)
+        if not os.access(path.parent, os.W_OK):
+            import tempfile
+
+            elsewhere = str(Path(tempfile.gettempdir(), path.name))
+            known = Correction((name,), (elsewhere,), True, option)
+            return Problem("its directory cannot be written to", known, location=name)
     except (OSError, ValueError):
         pass  # What is wrong with the name is said when it is used.
     return None

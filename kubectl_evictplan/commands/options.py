@@ -128,7 +128,9 @@ class WhatIfOptions:
         metavar="DURATION",
         help="From the start to the first node monitor tick; leave out when unknown.",
     )
-    explain: str | None = option("--explain", metavar="NS/POD", help="Tell the story of one pod.")
+    explain: str | None = option(
+        "--explain", metavar="NS/POD", help="Tell the story of one pod; data holds that pod alone."
+    )
     save_scenario: str | None = option(
         "--save-scenario", metavar="FILE", help="Also write what was asked as a scenario file."
     )

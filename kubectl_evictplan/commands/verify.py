@@ -102,7 +102,9 @@ def verify(
     watched = _Watched(expectation, given, evidence, zone)
     interrupted = False
     if filenames:
-        ledger = watched.ledger(captured_sightings(filenames, recursive=recursive))
+        sightings = captured_sightings(filenames, recursive=recursive)
+        _refuse_later_start(given, sightings)
+        ledger = watched.ledger(sightings)
     else:
         with _observing(flags, expectation, cluster_uid) as observation:
             interrupted = watch and watched.follow(observation)
@@ -200,6 +202,18 @@ def _given_start(text: str | None) -> Start | None:
         expected = "date, time and zone, such as 2026-11-20T22:00:00Z"
         raise mistake(message, known, location=_STARTED, got=repr(text), expected=expected)
     return Start(Interval(ns, ns) if ns % SECOND_NS else whole_second(ns), "given")
+
+
+def _refuse_later_start(given: Start | None, sightings: Sightings) -> None:
+    """Raise where the change began after the files were made, which tell nothing of it."""
+    from kubectl_evictplan.kube.timestamps import format_rfc3339
+
+    seen = sightings.looked
+    if given is not None and seen is not None and given.at.earliest_ns > seen.latest_ns:
+        until = format_rfc3339(seen.latest_ns)
+        known = Correction((), (format_rfc3339(seen.earliest_ns),), True, (_STARTED,))
+        message = f"the files show nothing after {until}: they were made before the change began"
+        raise mistake(message, known, location=_STARTED)
 
 
 def _observing(flags: ConnectionFlags, expectation: Expectation, cluster_uid: str) -> Any:

@@ -316,7 +316,7 @@ def _check_phase(
             field="--monitor-phase",
             got=format_duration(phase_ns),
             expected=f"less than {format_duration(period_ns)}",
-            correction=Correction((format_duration(phase_ns),), (first,)),
+            correction=Correction((), (first,), option=("--monitor-phase",)),
         )
         problems.append(settings.blamed(MONITOR_PHASE, late))
 

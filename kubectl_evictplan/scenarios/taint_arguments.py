@@ -180,6 +180,14 @@ def _parse_changes(words: Sequence[str]) -> tuple[tuple[Taint, ...], tuple[Taint
     additions: dict[tuple[str, str], tuple[str, Taint]] = {}
     removals: list[TaintRemoval] = []
     for word in words:
+        several = [part for part in word.split(",") if part]
+        if len(several) > 1 and all(map(looks_like_taint, several)):
+            raise WrongWord(
+                f"taints are separated by spaces, not by commas: {word!r}",
+                word,
+                several,
+                together=True,
+            )
         if word.endswith("-"):
             removals.append(parse_taint_removal(word[:-1]))
             continue

@@ -50,6 +50,7 @@ _LIKE_OURS = frozenset({"Endpoints"})
 _OUR_FILES = {
     "Scenario": "a scenario, not cluster objects: use `what-if scenario FILE`",
     "Prediction": "a prediction, not cluster objects",
+    "Plan": "a plan, not cluster objects: `kubectl evictplan apply` takes it",
 }
 # Files that lie beside manifests, by the keys that they have.
 _FILES_BESIDE = {

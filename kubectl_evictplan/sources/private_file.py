@@ -7,7 +7,7 @@ import os
 import stat
 from pathlib import Path
 
-from kubectl_evictplan.errors import InputError, Problem
+from kubectl_evictplan.errors import Correction, InputError, Problem
 
 
 def write_private(path: str, data: bytes, *, force: bool = False) -> None:
@@ -32,7 +32,8 @@ def write_private(path: str, data: bytes, *, force: bool = False) -> None:
         raise InputError(Problem("already exists (use --force)", location=path)) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(Problem(f"cannot be written: {reason}", location=path)) from None
+        known = Correction((path,), (str(Path(tempfile.gettempdir(), target.name)),), example=True)
+        raise InputError(Problem(f"cannot be written: {reason}", known, location=path)) from None
 
 
 def _publish(temporary: Path, target: Path, *, force: bool) -> None:

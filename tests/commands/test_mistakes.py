@@ -6,9 +6,11 @@ the tests with EVICTPLAN_UPDATE_GOLDEN=1 and read the difference.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shlex
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -172,3 +174,47 @@ def test_apply_without_a_cluster_names_a_kubeconfig_and_never_a_file(ask: Ask) -
         "error: no cluster is given: there is no kubeconfig\n"
         "for example: kubectl evictplan apply cordon worker-b1 --kubeconfig FILE"
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "again"),
+    [
+        ("cordon worker-b1", "what-if cordon worker-b1 --out 2-p.json"),
+        ("scenario outage.yaml", "what-if scenario scenario.yaml --out 2-p.json"),
+    ],
+)
+def test_a_plan_made_from_files_is_made_anew_from_the_live_cluster(
+    ask: Ask, words: str, again: str
+) -> None:
+    assert say(ask, f"{PROGRAM}what-if {words} -f cluster.json --out p.json").code == 0
+    said, example = told(say(ask, f"{PROGRAM}apply p.json --dry-run=client")).splitlines()
+    assert said.startswith("error: p.json: made from files, so it names no cluster to change")
+    assert example == f"for example: {PROGRAM}{again}"
+
+
+@pytest.mark.parametrize("glued", [" ", "="])
+def test_where_nothing_can_be_written_another_place_is_named(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch, glued: str
+) -> None:
+    monkeypatch.setattr("os.access", lambda *_: False)
+    elsewhere = Path(tempfile.gettempdir(), "p.json")
+    words = f"{PROGRAM}what-if cordon worker-b1 -f cluster.json --out{glued}"
+    assert told(say(ask, f"{words}dumps/p.json")).splitlines() == [
+        "error: dumps/p.json: its directory cannot be written to",
+        f"for example: {words}{elsewhere}",
+    ]
+
+
+@pytest.mark.parametrize("glued", [" ", "="])
+def test_a_file_that_could_not_be_written_is_written_elsewhere(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch, glued: str
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("os.fsync", full)
+    words = f"{PROGRAM}snapshot -f cluster.json --output{glued}"
+    assert told(say(ask, f"{words}dumps/new.json")).splitlines() == [
+        "error: dumps/new.json: cannot be written: No space left on device",
+        f"for example: {words}{Path(tempfile.gettempdir(), 'new.json')}",
+    ]

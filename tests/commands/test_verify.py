@@ -230,3 +230,22 @@ def test_a_snapshot_of_ours_is_a_look_as_well(ask: Ask) -> None:
     by_snapshot, by_list = (ask(*command, f"after.{end}") for end in ("snap.json.gz", "json"))
     assert verdicts(by_snapshot.out) == {"now": "unknown", "soon": "inside"}
     assert json.loads(by_snapshot.out)["pods"] == json.loads(by_list.out)["pods"]
+
+
+def test_files_made_before_the_change_began_tell_nothing_of_it(ask: Ask) -> None:
+    lease = {
+        "kind": "Lease", "apiVersion": "coordination.k8s.io/v1",
+        "metadata": {"name": "n1", "namespace": "kube-node-lease"},
+        "spec": {"leaseDurationSeconds": 40, "renewTime": time_of(0)},
+    }  # fmt: skip
+    items = [node(), lease, pod("now"), pod("soon", 8)]
+    Path("cluster.json").write_text(
+        json.dumps({"kind": "List", "apiVersion": "v1", "items": items})
+    )
+    answer = ask("verify", "prediction.json", "-f", "cluster.json", "--started-at", time_of(86_400))
+    assert answer.code == 2, answer.out
+    said, example = answer.err.splitlines()
+    assert "the files show nothing after " in said
+    assert example.startswith(
+        "for example: kubectl evictplan verify prediction.json -f cluster.json"
+    )
