@@ -69,7 +69,8 @@ def _check(comparison: Comparison) -> None:
     """Raise ValueError for a figure that does not exist or is compared with something else."""
     name, argument, sign, limit = comparison
     if name not in FIGURES:
-        close = similar(name, tuple(FIGURES))
+        # What --fail-on calls a figure.
+        close = ["evicted"] if name == "evictions" else similar(name, tuple(FIGURES))
         known = did_you_mean(close) if close else f"; there are {', '.join(FIGURES)}"
         raise WrongWord(f"there is no figure {name}{known}", name, close)
     if name == UNREADY and not _WORKLOAD.fullmatch(argument):

@@ -106,7 +106,7 @@ def _without_place(option: tuple[str, ...], name: str, example: str) -> Problem 
     """Return why no file of that name can be made."""
     path = Path(name)
     try:
-        if path.is_dir():
+        if path.is_dir() or name.endswith(os.sep):
             known = Correction((name,), (str(path / example),), True, option)
             return Problem(IS_DIRECTORY, known, location=name)
         if not path.parent.exists():

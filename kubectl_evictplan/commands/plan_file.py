@@ -36,6 +36,8 @@ def read_plan_file(file: str, journal: Path | None = None) -> Plan:
 
 def odd_file(file: str) -> InputError | None:
     """Return what to do about a name that is there and is no file."""
+    if not file:
+        return mistake("the plan's file name is empty", Correction((file,), ("plan.json",), True))
     path = Path(file)
     try:
         mode = path.stat().st_mode

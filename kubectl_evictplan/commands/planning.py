@@ -72,9 +72,9 @@ def to_carry_out(scenario: Scenario) -> Scenario:
     ]
     for event in events:
         if isinstance(event, Drain) and event.parallel > PARALLEL_MAX:
-            raise mistake(
-                f"a plan evicts at most {PARALLEL_MAX} pods at a time", location=event.origin
-            )
+            known = Correction((), (str(PARALLEL_MAX),), option=("--parallel",))
+            message = f"a plan evicts at most {PARALLEL_MAX} pods at a time"
+            raise mistake(message, known, location=event.origin)
     return replace(scenario, events=tuple(events))
 
 

@@ -138,7 +138,8 @@ def _unknown_option(name: str, ctx: click.Context, words: Sequence[str]) -> Prob
         glued = "".join(typed[0].partition("=")[1:])
         return Problem(text, Correction(typed[:1], (close[0] + glued,), example=len(close) > 1))
     if isinstance(ctx.command, click.Group) and words[-1:] != typed[-1:]:
-        right = Correction(tuple(words), (*(w for w in words if w not in typed), *typed))
+        others = [word for word in words if word not in typed]
+        right = Correction(tuple(words), (*others, *typed)) if others else _help(ctx)
         return Problem(f"{name}: options come behind the command", right)
     return Problem(text, _help(ctx))
 

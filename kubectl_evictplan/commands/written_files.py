@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from kubectl_evictplan.commands.file_arguments import STDIN, missing_file
+from kubectl_evictplan.commands.file_arguments import STDIN, missing_file, refuse_odd_file
 from kubectl_evictplan.errors import Correction, InputError, mistake
 
 _BYTES_MAX = 16 * 2**20
@@ -19,6 +19,7 @@ def read_written(file: str, kind: str) -> str:
         if file != STDIN and not Path(file).exists():
             made = Correction((), ("schema", kind), whole=True)
             raise InputError(missing_file(file, made))
+        refuse_odd_file(file, f"{kind}.yaml")
         content = read(file, sys.stdin.buffer if sys.stdin is not None else None)
     except OSError as error:
         raise mistake(str(error.strerror).lower(), location=file) from None

@@ -310,12 +310,16 @@ def known_codes() -> frozenset[str]:
     return frozenset((*CODES, *INPUT_CODES, *FINDING_KINDS))
 
 
+# What --abort-if calls a figure, and people.
+_MEANT = dict.fromkeys(("evicted", "pods", "deleted"), ("evictions",))
+
+
 def check(comparison: Comparison) -> None:
     """Raise ValueError, in one line, for a figure that does not exist or is compared with something else."""
     name, argument, sign, limit = comparison
     codes = known_codes()
     if name not in FIGURES and name not in codes:
-        close = similar(name, (*FIGURES, *codes))
+        close = _MEANT.get(name) or similar(name, (*FIGURES, *codes))
         known = f"; there are {', '.join(FIGURES)} and the codes of warnings and findings"
         message = f"there is no figure {name}{did_you_mean(close) if close else known}"
         raise WrongWord(message, name, close)

@@ -218,3 +218,21 @@ def test_a_file_that_could_not_be_written_is_written_elsewhere(
         "error: dumps/new.json: cannot be written: No space left on device",
         f"for example: {words}{Path(tempfile.gettempdir(), 'new.json')}",
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "instead"),
+    [
+        ("apply ''", "the plan's file name is empty", "apply plan.json"),
+        (
+            "snapshot -f cluster.json -o new/",
+            "new/: is a directory: name the file in it",
+            "snapshot -f cluster.json -o new/cluster.json.gz",
+        ),
+    ],
+)
+def test_a_name_of_no_file_is_no_file(ask: Ask, words: str, said: str, instead: str) -> None:
+    assert told(say(ask, PROGRAM + words)).splitlines() == [
+        f"error: {said}",
+        f"for example: {PROGRAM}{instead}",
+    ]
