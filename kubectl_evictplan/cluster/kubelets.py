@@ -93,13 +93,18 @@ def renew_period_ns(lease: Lease | None) -> int:
     return lease.lease_duration_seconds * SECOND_NS // _RENEWALS_PER_DURATION
 
 
-def posted_since_renewal_ns(node: Node, lease: Lease | None, seen_ns: int) -> int | None:
+def posted_since_renewal_ns(
+    node: Node, lease: Lease | None, seen_ns: int, last_ns: int | None = None
+) -> int | None:
     """The second in which the kubelet may have posted a status after its last renewal before the look; None: it has not.
 
-    What lies after the look was written by a clock that is ahead.
+    What lies after the look was written by a clock that is ahead. ``last_ns``: the last renewal as the scenario states it, which may be
+    before the one that the Lease shows.
     """
     ready = node.condition(READY)
     renewed_ns = None if lease is None else lease.renew_time_ns
+    if renewed_ns is not None and last_ns is not None:
+        renewed_ns = min(renewed_ns, last_ns)
     posted_ns = None if ready is None else ready.last_heartbeat_time_ns
     if posted_ns is None or renewed_ns is None or posted_ns > seen_ns:
         return None

@@ -82,6 +82,8 @@ class AlikeNodes:
         self._healthy: dict[tuple[int, str], bool] = {}
         # By the scenario's identity: the scenario, and nodes that may be alike.
         self._known: dict[int, tuple[Scenario, list[_SameCourse]]] = {}
+        # What the scenario that was asked about last states of kubelets.
+        self._stated: tuple[Scenario, dict[str, int]] | None = None
 
     def one_of_each(self, scenario: Scenario, timing: Timing) -> OneOfEach:
         """Return what to simulate with the monitor's ticks of ``timing``."""
@@ -159,10 +161,13 @@ class AlikeNodes:
         """Whether the last that is heard of the kubelet may be a status of before the start, and not a renewal."""
         node, lease = self._nodes[name], self._snapshot.leases.get(name)
         seen_ns = observed_at_ns(self._snapshot, scenario.start_ns)
-        if posted_since_renewal_ns(node, lease, seen_ns) is None:
-            return False
         from kubectl_evictplan.windows import newest_statuses  # few nodes
 
+        if self._stated is None or self._stated[0] is not scenario:
+            self._stated = scenario, newest_statuses.stated_last_heartbeats(scenario)
+        last_ns = self._stated[1].get(name)
+        if posted_since_renewal_ns(node, lease, seen_ns, last_ns) is None:
+            return False
         return newest_statuses.falls_silent_then(name, lease, scenario)
 
     def _renews(self, name: str, start_ns: int) -> bool:

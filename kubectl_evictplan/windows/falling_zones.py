@@ -95,7 +95,7 @@ class FallingZones:
                 heartbeat = renewed_ns, renewed_ns
             if heartbeat is not None:
                 given = node, self._snapshot, self._scenario.start_ns, self._step_max_ns
-                until_ns = heard_until_ns(*given)
+                until_ns = heard_until_ns(*given, heartbeat[0])
                 if until_ns is not None and heartbeat[0] <= 0:
                     heartbeat = heartbeat[0], max(heartbeat[1], until_ns)
                 self.silent.setdefault(zone, {})[node.name] = heartbeat

@@ -27,11 +27,11 @@ from kubectl_evictplan.windows.unknowns.last_heartbeats import longest_renewal_n
 
 
 def heard_until_ns(
-    node: Node, snapshot: ClusterSnapshot, start_ns: int, step_max_ns: int
+    node: Node, snapshot: ClusterSnapshot, start_ns: int, step_max_ns: int, last_ns: int
 ) -> int | None:
-    """The offset until which a renewal lies that is as good as what the kubelet has posted since its last one; None: nothing."""
+    """The offset until which a renewal lies that is as good as what the kubelet has posted since its last one, not before ``last_ns``; None: nothing."""
     given = node, snapshot.leases.get(node.name), observed_at_ns(snapshot, start_ns)
-    posted_ns = posted_since_renewal_ns(*given)
+    posted_ns = posted_since_renewal_ns(*given, start_ns + last_ns)
     return None if posted_ns is None else posted_ns + SECOND_NS + step_max_ns - start_ns
 
 
@@ -48,6 +48,17 @@ def falls_silent_then(name: str, lease: Lease | None, scenario: Scenario) -> boo
     return False
 
 
+def stated_last_heartbeats(scenario: Scenario) -> dict[str, int]:
+    """The earliest last heartbeat of each kubelet of which the scenario states any (epoch)."""
+    found: dict[str, int] = {}
+    for event in scenario.events:
+        if isinstance(event, StopKubelet) and event.last_heartbeat_ns is not None:
+            last_ns = scenario.start_ns + event.last_heartbeat_ns
+            for name in event.nodes:
+                found[name] = min(found.get(name, last_ns), last_ns)
+    return found
+
+
 class NewestStatuses:
     """Of the nodes of one snapshot, whatever happens after it."""
 
@@ -61,6 +72,8 @@ class NewestStatuses:
         # By name, when these seconds begin; the latter if nothing more is heard of the kubelet.
         self._told: dict[str, int] = {}
         self._told_if_silent: dict[str, int] = {}
+        # Whose last renewal a scenario may state to be before what the Lease shows.
+        self._up: dict[str, Node] = {}
         if configuration.node_lifecycle_enabled:
             for node in snapshot.nodes:
                 ready = node.condition(READY)
@@ -73,6 +86,13 @@ class NewestStatuses:
         for name, at_ns in self._told_if_silent.items():
             if falls_silent_then(name, self._snapshot.leases.get(name), scenario):
                 found.setdefault(name, set()).add(self._span(at_ns))
+        for name, last_ns in stated_last_heartbeats(scenario).items():
+            node = self._up.get(name)
+            if node is not None:
+                lease = self._snapshot.leases.get(name)
+                posted_ns = posted_since_renewal_ns(node, lease, self._seen_ns, last_ns)
+                if posted_ns is not None:
+                    found.setdefault(name, set()).add(self._span(posted_ns))
         return found
 
     def _span(self, at_ns: int) -> Span:
@@ -82,11 +102,12 @@ class NewestStatuses:
     def _note(self, node: Node, ready: NodeCondition) -> None:
         lease = self._snapshot.leases.get(node.name)
         posted_ns = posted_since_renewal_ns(node, lease, self._seen_ns)
-        if posted_ns is not None and (
-            ready.status != UNKNOWN or not self._configuration.taint_mode
-        ):
-            up = is_up_at_start(node, lease, self._seen_ns)
-            (self._told_if_silent if up else self._told)[node.name] = posted_ns
+        up = is_up_at_start(node, lease, self._seen_ns)
+        if ready.status != UNKNOWN or not self._configuration.taint_mode:
+            if posted_ns is not None:
+                (self._told_if_silent if up else self._told)[node.name] = posted_ns
+            elif up:
+                self._up[node.name] = node
         changed_ns = ready.last_transition_time_ns
         if changed_ns is not None and self._is_new(node, ready.status, changed_ns):
             self._told[node.name] = changed_ns

@@ -229,7 +229,7 @@ class NodeCourses:
         if node is None or renewed[0] > 0:
             return renewed
         given = node, self._snapshot, self._scenario.start_ns, self.step_max_ns
-        until_ns = heard_until_ns(*given)
+        until_ns = heard_until_ns(*given, renewed[0])
         return renewed if until_ns is None else (renewed[0], max(renewed[1], until_ns))
 
     def _silence_before(

@@ -64,6 +64,15 @@ def test_who_posted_a_status_since_the_last_renewal_is_heard_by_the_tick_after_t
     assert found == (pytest.approx(earliest, abs=0.01), pytest.approx(latest, abs=0.11))
 
 
+def test_a_last_renewal_counts_as_it_is_stated_although_the_lease_shows_a_later_one() -> None:
+    told = [
+        given_up(predicted(make_node("n0", heartbeat=-3), SILENT, renewed=at)) for at in (-8, -2)
+    ]
+    assert told[0] == told[1]
+    # Seen by a tick up to 3 s, that after it accepts the Lease again.
+    assert told[0][1] == pytest.approx(48, abs=0.11)
+
+
 def test_a_status_since_the_last_renewal_means_nothing_where_the_kubelet_renews_again() -> None:
     stop = make_event(30, "kubelet-stop", "n0")
     plain, posted = make_node("n0"), make_node("n0", heartbeat=-3)
