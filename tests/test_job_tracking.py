@@ -72,6 +72,14 @@ def test_a_silent_kubelet_holds_the_pod_of_a_job_not_the_finalizer() -> None:
     assert gone.stuck.startswith("its kubelet is silent")
 
 
+def test_who_has_no_grace_period_on_a_silent_node_may_be_gone_with_its_deletion() -> None:
+    pod = replace(job_pod(), termination_grace_period_seconds=0)
+    told = predicted(pod, make_event(1, "kubelet-stop", "a1"))
+    gone = told.gone
+    assert gone.stuck is None and gone.earliest_seconds == told.earliest_seconds
+    assert 0 < (gone.latest_seconds or 0) - told.latest_seconds < 3
+
+
 def test_a_job_that_waits_for_the_end_gives_its_finalizer_up_only_then() -> None:
     patient = Workload("Job", "default", "sums", replaces_failed_pods_only=True)
     snapshot = replace(make_snapshot(["a1", "b1"], [job_pod()]), workloads=(patient,))

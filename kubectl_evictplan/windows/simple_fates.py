@@ -36,7 +36,7 @@ from kubectl_evictplan.windows.spans import NEVER_NS, Span, disjoint_outcomes
 
 
 class _Fate(msgspec.Struct, frozen=True):
-    """How long after the service of its node a pod is deleted, and gone (None: it stays Terminating)."""
+    """How long after the service of its node a pod is deleted, and gone at the latest (None: it stays Terminating)."""
 
     delay_ns: int
     deleted: PodDeleted
@@ -221,7 +221,8 @@ class SimpleFates(msgspec.Struct, eq=False):
             toleration_index=deleted.toleration_index,
             toleration_seconds=deleted.toleration_seconds,
             delay_ns=delay_ns,
-            gone_earliest_ns=None if gone_ns is None else node_spans[0][0] + gone_ns,
+            # The run has the latest end there is: who takes off a finalizer may be quicker.
+            gone_earliest_ns=None if gone_ns is None else spans[0][0],
             gone_latest_ns=None if gone_ns is None else latest_ns + gone_ns,
             circumstances=service.circumstances[: len(spans)],
             missed=service.missed,
