@@ -40,11 +40,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "upstream"))
 
 from upstream_program import BuildError, build
-from upstream_worlds import NAMESPACE, Happening, UpstreamWorld, draw_upstream_world
+from upstream_worlds import NAMESPACE, Flags, Happening, UpstreamWorld, draw_upstream_world
 
 from kubectl_evictplan.kube.durations import SECOND_NS
 
 RELEASE = "1.37.0"
+# The last minor release that has --enable-taint-manager and --pod-eviction-timeout.
+LAST_WITH_EVICTION_TIMEOUT = 26
 # A write of a world with slow writes comes so many of the slowest after its tick, pass or timer.
 WRITES_IN_A_ROW = 4
 DELETED = "deleted"
@@ -116,20 +118,10 @@ def record(world: UpstreamWorld, release: str, program: Path, folder: Path) -> b
 
 def scenario_of(world: UpstreamWorld, recording: Document, release: str) -> Document:
     """The scenario file of a world, with what its recording tells of kubelets."""
-    flags = world.flags
-    told = {
-        "node-monitor-period": _seconds(flags.node_monitor_period_ns),
-        "node-monitor-grace-period": _seconds(flags.node_monitor_grace_period_ns),
-        "node-startup-grace-period": _seconds(flags.node_startup_grace_period_ns),
-        "node-eviction-rate": str(flags.node_eviction_rate),
-        "secondary-node-eviction-rate": str(flags.secondary_node_eviction_rate),
-        "large-cluster-size-threshold": str(flags.large_cluster_size_threshold),
-        "unhealthy-zone-threshold": str(flags.unhealthy_zone_threshold),
-    }
     spec = {
         "start": recording["start"],
         "horizon": f"{world.end_ns - world.start_ns}ns",
-        "controller": {"kubernetesVersion": release, "flags": told},
+        "controller": {"kubernetesVersion": release, "flags": _flags_told(world.flags, release)},
         "events": list(_events(world, recording)),
     }
     metadata = {"name": f"upstream-{world.seed}"}
@@ -139,6 +131,22 @@ def scenario_of(world: UpstreamWorld, recording: Document, release: str) -> Docu
         "metadata": metadata,
         "spec": spec,
     }
+
+
+def _flags_told(flags: Flags, release: str) -> dict[str, str]:
+    told = {
+        "node-monitor-period": _seconds(flags.node_monitor_period_ns),
+        "node-monitor-grace-period": _seconds(flags.node_monitor_grace_period_ns),
+        "node-startup-grace-period": _seconds(flags.node_startup_grace_period_ns),
+        "node-eviction-rate": str(flags.node_eviction_rate),
+        "secondary-node-eviction-rate": str(flags.secondary_node_eviction_rate),
+        "large-cluster-size-threshold": str(flags.large_cluster_size_threshold),
+        "unhealthy-zone-threshold": str(flags.unhealthy_zone_threshold),
+    }
+    if int(release.split(".")[1]) <= LAST_WITH_EVICTION_TIMEOUT:
+        told["enable-taint-manager"] = str(flags.enable_taint_manager).lower()
+        told["pod-eviction-timeout"] = _seconds(flags.pod_eviction_timeout_ns)
+    return told
 
 
 def _seconds(duration_ns: int) -> str:
@@ -202,7 +210,7 @@ def _silent_at_start(
 def main() -> int:
     """Read the command line; the exit status is 1 when anything was wrong."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--release", default=RELEASE, help="of Kubernetes, from 1.29 on")
+    parser.add_argument("--release", default=RELEASE, help="of Kubernetes, from 1.16 on")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=1, help="of the first world")
     parser.add_argument("--world", type=int, help="only the world of this seed")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from judge import scenario_of
+from judge import _flags_told, scenario_of
 from trace_runs import Expected, Fact, Slack, _certain_first, _match
+from upstream_program import constructors
 from upstream_worlds import draw_upstream_world
 
 from kubectl_evictplan.kube.durations import SECOND_NS
@@ -65,3 +66,18 @@ def test_what_is_certain_explains_a_fact_before_what_is_only_possible() -> None:
 
     assert pairs == [(Fact("a/p", 3), possible)]
     assert _certain_first(pairs, [possible, certain], Slack()) == [(Fact("a/p", 3), certain)]
+
+
+@pytest.mark.parametrize(
+    ("release", "since"),
+    [("1.16.15", 16), ("1.19.3", 18), ("1.26.15", 23), ("1.28.4", 27), ("1.37.0", 29)],
+)
+def test_controllers_are_made_as_their_release_wants_it(release: str, since: int) -> None:
+    assert constructors(release).name == f"since_1_{since}.go"
+
+
+def test_only_releases_with_these_flags_are_told_of_them() -> None:
+    flags = draw_upstream_world(1).flags
+
+    assert "pod-eviction-timeout" in _flags_told(flags, "1.26.15")
+    assert "pod-eviction-timeout" not in _flags_told(flags, "1.27.0")

@@ -31,6 +31,9 @@ class Flags(msgspec.Struct, rename="camel"):
     secondary_node_eviction_rate: float = 0.01
     large_cluster_size_threshold: int = 50
     unhealthy_zone_threshold: float = 0.55
+    # Up to 1.26.
+    enable_taint_manager: bool = True
+    pod_eviction_timeout_ns: int = 300 * SECOND_NS
 
 
 class Happening(msgspec.Struct, rename="camel", omit_defaults=True):
@@ -73,7 +76,7 @@ def draw_upstream_world(seed: int) -> UpstreamWorld:
         end_ns,
         slowest_write_ns=rng.choice((0, 0, 1_000_000, 4_000_000)),
         tick_cost_ns=rng.choice((1_000, 100_000, 2_000_000)),
-        flags=_draw_flags(rng),
+        flags=msgspec.structs.replace(_draw_flags(rng), **_draw_old_flags(seed)),
         events=list(_possible(one for one in events if one.at_ns < end_ns)),
         tells_renewals=rng.random() < 0.5,
     )
@@ -91,6 +94,13 @@ def _draw_flags(rng: random.Random) -> Flags:
         rng.choice((2, 5, 50)),
         rng.choice((0.55, 0.3, 0.8)),
     )
+
+
+def _draw_old_flags(seed: int) -> dict[str, Any]:
+    """Drawn beside all else, so that a seed is the same world to every release."""
+    rng = random.Random(f"upstream up to 1.26 {seed}")
+    timeout_ns = rng.choice((30, 60, 120, 300)) * SECOND_NS
+    return {"enable_taint_manager": rng.random() < 0.75, "pod_eviction_timeout_ns": timeout_ns}
 
 
 class _Drawing:

@@ -24,6 +24,8 @@ CACHE = Path(
     os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "kubectl-evictplan", "controlplane"
 )
 HERE = Path(__file__).resolve().parent
+# A module whose own host is gone, which releases up to 1.19 require; the same commits are published there.
+MOVED = {"vbom.ml/util": "github.com/fvbommel/util v0.0.0-20180919145318-efcd4e0f9787"}
 COMMANDS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
 
 
@@ -108,6 +110,7 @@ def write_module(release: str, module: Path) -> None:
             lines.append(
                 f"replace {old['Path']}{version} => {new['Path']} {new.get('Version', '')}"
             )
+    lines += [f"replace {old} => {new}" for old, new in MOVED.items()]
     (module / "go.mod").write_text("\n".join(lines) + "\n", encoding="utf-8")
     checksums = Path(source["Dir"]) / "go.sum"
     (module / "go.sum").write_bytes(checksums.read_bytes() if checksums.exists() else b"")

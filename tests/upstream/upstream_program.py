@@ -8,6 +8,7 @@ library only, so that it runs before any environment is made.
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -17,27 +18,38 @@ sys.path.insert(0, str(HERE.parent / "controlplane"))
 
 from binaries import CACHE, BuildError, go, write_module  # noqa: E402 - found by the line above
 
-# Constructors of controllers had other parameters before.
-FIRST_MINOR = 29
+# Constructors of controllers differ between releases: the newest file that is not newer than the release has its own.
+RELEASES = {
+    int(file.stem.rpartition("_")[2]): file for file in (HERE / "releases").glob("since_1_*.go")
+}
+# What the program itself is written in; older releases state an older one.
+LANGUAGE = (1, 21)
+
+
+def constructors(release: str) -> Path:
+    """The file that makes the controllers of ``release``."""
+    minor = int(release.split(".")[1])
+    if minor < min(RELEASES):
+        raise BuildError(f"{release} is older than 1.{min(RELEASES)}")
+    return RELEASES[max(first for first in RELEASES if first <= minor)]
 
 
 def build(release: str) -> Path:
     """Return the program for ``release`` ("1.37.0"). BuildError says why it cannot be built here."""
-    minor = int(release.split(".")[1])
-    if minor < FIRST_MINOR:
-        raise BuildError(
-            f"{release} is older than 1.{FIRST_MINOR}: its controllers are made otherwise"
-        )
+    made_as = constructors(release)
     if shutil.which("go") is None:
         raise BuildError("there is no Go toolchain (https://go.dev/doc/install)")
     module = CACHE.parent / "upstream" / release
     program = module / "upstream"
-    sources = sorted(HERE.glob("*.go"))
+    sources = [*sorted(HERE.glob("*.go")), made_as]
     made = program.stat().st_mtime if program.exists() else 0.0
     if all(source.stat().st_mtime < made for source in sources):
         return program
     if not (module / "go.mod").exists():
         write_module(release, module)
+        _state_language(module)
+    for left in module.glob("*.go"):
+        left.unlink()
     for source in sources:
         shutil.copy(source, module)
     # The clock of faketime stands still until every goroutine waits.
@@ -52,6 +64,12 @@ def build(release: str) -> Path:
         cwd=module,
     )
     return program
+
+
+def _state_language(module: Path) -> None:
+    stated = json.loads(go("mod", "edit", "-json", cwd=module))["Go"]
+    if tuple(map(int, stated.split(".")[:2])) < LANGUAGE:
+        go("mod", "edit", "-go=" + ".".join(map(str, LANGUAGE)), cwd=module)
 
 
 if __name__ == "__main__":

@@ -28,13 +28,16 @@ type spec struct {
 }
 
 type flags struct {
-	NodeMonitorPeriodNs       int64   `json:"nodeMonitorPeriodNs"`
-	NodeMonitorGracePeriodNs  int64   `json:"nodeMonitorGracePeriodNs"`
-	NodeStartupGracePeriodNs  int64   `json:"nodeStartupGracePeriodNs"`
-	NodeEvictionRate          float32 `json:"nodeEvictionRate"`
-	SecondaryNodeEvictionRate float32 `json:"secondaryNodeEvictionRate"`
-	LargeClusterSizeThreshold int32   `json:"largeClusterSizeThreshold"`
-	UnhealthyZoneThreshold    float32 `json:"unhealthyZoneThreshold"`
+	NodeMonitorPeriod         time.Duration `json:"nodeMonitorPeriodNs"`
+	NodeMonitorGracePeriod    time.Duration `json:"nodeMonitorGracePeriodNs"`
+	NodeStartupGracePeriod    time.Duration `json:"nodeStartupGracePeriodNs"`
+	NodeEvictionRate          float32       `json:"nodeEvictionRate"`
+	SecondaryNodeEvictionRate float32       `json:"secondaryNodeEvictionRate"`
+	LargeClusterSizeThreshold int32         `json:"largeClusterSizeThreshold"`
+	UnhealthyZoneThreshold    float32       `json:"unhealthyZoneThreshold"`
+	// Up to 1.26.
+	EnableTaintManager bool          `json:"enableTaintManager"`
+	PodEvictionTimeout time.Duration `json:"podEvictionTimeoutNs"`
 }
 
 // event is one thing that is done to the cluster; Action is one of the scenario format's.

@@ -1,0 +1,24 @@
+package main
+
+import (
+	"context"
+
+	"k8s.io/kubernetes/pkg/controller/nodelifecycle"
+	"k8s.io/kubernetes/pkg/controller/podgc"
+)
+
+// controllers are those of 1.17: what became of its feature gate, that the taint manager evicts, is on.
+func (p parts) controllers(ctx context.Context) []func() {
+	core, flags := p.informers.Core().V1(), p.flags
+	nodeLifecycle, err := nodelifecycle.NewNodeLifecycleController(
+		p.informers.Coordination().V1().Leases(), core.Pods(), core.Nodes(), p.informers.Apps().V1().DaemonSets(), p.lifecycle,
+		flags.NodeMonitorPeriod, flags.NodeStartupGracePeriod, flags.NodeMonitorGracePeriod, flags.PodEvictionTimeout,
+		flags.NodeEvictionRate, flags.SecondaryNodeEvictionRate, flags.LargeClusterSizeThreshold, flags.UnhealthyZoneThreshold,
+		flags.EnableTaintManager, flags.EnableTaintManager)
+	must(err)
+	podGC := podgc.NewPodGC(p.collection, core.Pods(), core.Nodes(), finishedPodsKept)
+	return []func(){
+		func() { nodeLifecycle.Run(ctx.Done()) },
+		func() { podGC.Run(ctx.Done()) },
+	}
+}

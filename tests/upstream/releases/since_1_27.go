@@ -1,0 +1,23 @@
+package main
+
+import (
+	"context"
+
+	"k8s.io/kubernetes/pkg/controller/nodelifecycle"
+	"k8s.io/kubernetes/pkg/controller/podgc"
+)
+
+// controllers are those of 1.27 and 1.28: always with the taint manager, which is a part of the node lifecycle controller.
+func (p parts) controllers(ctx context.Context) []func() {
+	core, flags := p.informers.Core().V1(), p.flags
+	nodeLifecycle, err := nodelifecycle.NewNodeLifecycleController(
+		ctx, p.informers.Coordination().V1().Leases(), core.Pods(), core.Nodes(), p.informers.Apps().V1().DaemonSets(), p.lifecycle,
+		flags.NodeMonitorPeriod, flags.NodeStartupGracePeriod, flags.NodeMonitorGracePeriod,
+		flags.NodeEvictionRate, flags.SecondaryNodeEvictionRate, flags.LargeClusterSizeThreshold, flags.UnhealthyZoneThreshold)
+	must(err)
+	podGC := podgc.NewPodGC(ctx, p.collection, core.Pods(), core.Nodes(), finishedPodsKept)
+	return []func(){
+		func() { nodeLifecycle.Run(ctx) },
+		func() { podGC.Run(ctx) },
+	}
+}
