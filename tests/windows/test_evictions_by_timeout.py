@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from builders import (
     START_NS,
     UNREACHABLE,
+    make_conditions,
     make_event,
     make_lease,
     make_node,
@@ -89,6 +90,22 @@ def test_the_timeout_counts_from_the_tick_that_saw_the_node_not_ready_whenever_t
         seen, within = (-4, 1) if down.ready_status == "False" else (-44, 0)
         assert row.earliest_seconds == pytest.approx(seen + 60, abs=0.01)
         assert row.latest_seconds == pytest.approx(seen + within + 65, abs=0.3)
+
+
+def test_the_timeout_of_a_node_whose_kubelet_never_posted_counts_from_its_creation() -> None:
+    conditions = tuple(
+        replace(each, reason="NodeStatusNeverUpdated")
+        for each in make_conditions("Unknown", heartbeat=-70, transition=-8)
+    )
+    never = replace(make_node("n0", ready=None, created=-70), conditions=conditions)
+    (row,) = _prediction(
+        [never, make_node("n1")],
+        [make_pod("p", "n0")],
+        without_lease={"n0"},
+        pod_eviction_timeout="120s",
+    ).evictions
+    assert row.certainty == "certain"
+    assert row.earliest_seconds >= 50 and row.latest_seconds < 55.2
 
 
 def test_who_comes_to_an_evicted_node_is_spared_where_its_kubelet_is_heard_once_more() -> None:

@@ -195,12 +195,12 @@ class NodeHealthMap:
             if entry is None and ready is not None and lease is not None:
                 given = ready, lease, probe_ns
                 ready, lease, probe_ns = self._after_status(node.name, *given, tick_ns)
-        elif ready is not None and entry is None and ready.status == UNKNOWN:
-            probe_ns = self._probed_before(ready, tick_ns)
-        elif ready is not None:
-            probe_ns = tick_ns
-        else:
+        elif ready is None or (entry is None and self._given_up_by_age(ready)):
             probe_ns = node.creation_timestamp_ns
+        elif entry is None and ready.status == UNKNOWN:
+            probe_ns = self._probed_before(ready, tick_ns)
+        else:
+            probe_ns = tick_ns
         if entry is not None:
             transition_ns = entry.ready_transition_ns
         elif ready is not None and ready.last_transition_time_ns is not None:
@@ -208,7 +208,9 @@ class NodeHealthMap:
             transition_ns = self._ticks.at_or_after(moved_ns)
         else:
             transition_ns = probe_ns
-        if self._earliest_probe_ns is not None and (lease or ready) is not None:
+        if self._earliest_probe_ns is not None and (
+            lease is not None or not (ready is None or self._given_up_by_age(ready))
+        ):
             probe_ns = max(probe_ns, self._earliest_probe_ns)
             transition_ns = max(transition_ns, self._earliest_probe_ns)
         return NodeHealth(probe_ns, transition_ns, ready, lease)
@@ -232,6 +234,14 @@ class NodeHealthMap:
         """When what the API tells of that second was posted."""
         late = name in self._timing.posted_late
         return max(second_ns, min(second_ns + SECOND_NS, self._looked_ns)) if late else second_ns
+
+    def _given_up_by_age(self, ready: NodeCondition) -> bool:
+        """Whether this process gave the node up because its kubelet had never posted a status."""
+        written_ns = ready.last_transition_time_ns
+        return ready.reason == STATUS_NEVER_UPDATED and (
+            self._earliest_probe_ns is None
+            or (written_ns is not None and written_ns + SECOND_NS > self._earliest_probe_ns)
+        )
 
     def _probed_before(self, unknown: NodeCondition, tick_ns: int) -> int:
         """The tick that heard the kubelet for the last time, by when one gave its node up; ``tick_ns`` where nobody knows."""
