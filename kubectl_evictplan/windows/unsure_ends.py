@@ -20,18 +20,15 @@ def doubt_garbage_collection(
     result: Exploration, snapshot: ClusterSnapshot, scenario: Scenario
 ) -> None:
     """Be certain of no garbage collection that comes to a pod which was deleted before, on a node that may say Ready=False."""
-    collected = [
-        key for key, row in result.evictions.items() if key.controller == POD_GC and row.certain
-    ]
-    if not collected:
-        return
-    said, deleted = set(_say_false(snapshot, scenario)), set(_deleted(snapshot, scenario))
-    deleted.update(
-        (key.pod, key.uid) for key in result.evictions if key.controller != POD_GC or key.ordinal
+    said = set(_say_false(snapshot, scenario))
+    there = (
+        [(key, row) for key, row in result.evictions.items() if row.node in said] if said else []
     )
-    for key in collected:
-        row = result.evictions[key]
-        if row.node in said and ((key.pod, key.uid) in deleted or (key.pod, "") in deleted):
+    deleted = {(key.pod, key.uid) for key, _ in there if key.controller != POD_GC or key.ordinal}
+    deleted.update(_deleted(snapshot, scenario) if there else ())
+    for key, row in there:
+        collected = key.controller == POD_GC and row.certain
+        if collected and ((key.pod, key.uid) in deleted or (key.pod, "") in deleted):
             result.evictions[key] = row._replace(certain=False)
 
 
