@@ -17,6 +17,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 # Binaries are kept between runs, outside any clone.
@@ -146,13 +147,18 @@ def go(*arguments: str, cwd: Path) -> str:
     return done.stdout
 
 
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-if __name__ == "__main__":
+def build_asked(build: Callable[[str], Path]) -> None:
+    """Print where each release of the command line is built, by default the newest; end with why one cannot be."""
     try:
         for wanted in sys.argv[1:] or ["1.37.0"]:
             print(build(wanted))
     except BuildError as error:
         sys.exit(f"error: {error}")
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    build_asked(build)

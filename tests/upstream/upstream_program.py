@@ -16,7 +16,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "controlplane"))
 
-from binaries import CACHE, BuildError, go, write_module  # noqa: E402 - found by the line above
+from binaries import CACHE, BuildError, build_asked, go, write_module  # noqa: E402 - found by the line above
 
 # Constructors of controllers differ between releases: the newest file that is not newer than the release has its own.
 RELEASES = {
@@ -73,8 +73,4 @@ def _state_language(module: Path) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        for wanted in sys.argv[1:] or ["1.37.0"]:
-            print(build(wanted))
-    except BuildError as error:
-        sys.exit(f"error: {error}")
+    build_asked(build)
