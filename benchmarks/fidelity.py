@@ -28,13 +28,11 @@ from recorded_drains import (
 from tabulate import tabulate
 from trace_runs import (
     CLOCK_SLACK_SECONDS,
+    NODE_FACTS,
     WATCH_SLACK_SECONDS,
     Comparison,
     Expected,
     compare_deletions,
-    compare_taints_added,
-    compare_taints_removed,
-    compare_unknown,
     load_trace,
     predict_trace,
     trace_folders,
@@ -51,11 +49,6 @@ BLOCK_BEGIN, BLOCK_END = "<!-- FIDELITY: made by `make fidelity` -->\n", "<!-- E
 NAME_WIDTH = 28
 DRAIN_HEADERS = ("DRAIN", "EVICTED", "IN", "429/500", "IN", "ENDS", "IN", "ABSENT", "MEDIAN")
 HEADERS = ("RUN", "DELETED", "INSIDE", "ABSENT", "SPARED", "MEDIAN", "LARGEST", "FITTED")
-NODE_FACTS = {
-    "nodes became Ready=Unknown": compare_unknown,
-    "NoExecute taints added by node lifecycle": compare_taints_added,
-    "NoExecute taints removed by node lifecycle": compare_taints_removed,
-}
 
 
 class Run(NamedTuple):

@@ -26,12 +26,10 @@ from typing import Any
 import msgspec
 from soak import Tally, Verdict, soak
 from trace_runs import (
+    NODE_FACTS,
     Slack,
     Trace,
     compare_deletions,
-    compare_taints_added,
-    compare_taints_removed,
-    compare_unknown,
     load_trace,
     predict_trace,
 )
@@ -49,13 +47,6 @@ RELEASE = "1.37.0"
 LAST_WITH_EVICTION_TIMEOUT = 26
 # A write of a world with slow writes comes so many of the slowest after its tick, pass or timer.
 WRITES_IN_A_ROW = 4
-DELETED = "deleted"
-FACTS = {
-    DELETED: compare_deletions,
-    "Unknown": compare_unknown,
-    "tainted": compare_taints_added,
-    "untainted": compare_taints_removed,
-}
 Document = dict[str, Any]
 
 
@@ -84,10 +75,10 @@ def slack_of(world: UpstreamWorld) -> Slack:
 def disagreements(trace: Trace) -> list[str]:
     """What happened outside of its window, and what was certain and did not happen."""
     prediction, wrong = predict_trace(trace), []
-    for what, compare in FACTS.items():
+    for what, compare in (("deleted", compare_deletions), *NODE_FACTS.items()):
         found = compare(trace, prediction)
         # A bound of a node's change stands for each change within it.
-        bounds = [one for _, one in found.inside if not one.certain] if what != DELETED else []
+        bounds = [one for _, one in found.inside if what in NODE_FACTS and not one.certain]
         wrong += [
             f"{what}: {one.subject} at {one.at_seconds:.6f}"
             for one in found.outside

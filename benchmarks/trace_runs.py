@@ -172,7 +172,7 @@ def deletions(trace: Trace) -> list[Fact]:
         if event.action == "pod-delete"
         for key in event.pods
     ]
-    left_out = {fact for fact, _ in _match(list(found.values()), by_hand, trace.slack)}
+    left_out = {fact for fact, _ in match(list(found.values()), by_hand, trace.slack)}
     return [fact for fact in found.values() if fact.at_seconds >= 0 and fact not in left_out]
 
 
@@ -277,6 +277,14 @@ def _taint_changes(trace: Trace) -> Iterator[tuple[str, Fact]]:
                 yield what, Fact(f"{name} {value}", float(entry["t"]))
 
 
+# What is compared of nodes, in words.
+NODE_FACTS = {
+    "nodes became Ready=Unknown": compare_unknown,
+    "NoExecute taints added by node lifecycle": compare_taints_added,
+    "NoExecute taints removed by node lifecycle": compare_taints_removed,
+}
+
+
 # -- matching -----------------------------------------------------------------------------------
 
 
@@ -286,7 +294,7 @@ def _compare(
     expected: list[Expected],
     hides: Callable[[Expected], bool] | None = None,
 ) -> Comparison:
-    inside = _certain_first(_match(facts, expected, trace.slack), expected, trace.slack)
+    inside = match(facts, expected, trace.slack)
     left = list(expected)
     for _, used in inside:
         left.remove(used)
@@ -300,36 +308,27 @@ def _compare(
     return Comparison(inside, outside, absent, [one for one in due if not one.certain])
 
 
-def _certain_first(
-    pairs: list[tuple[Fact, Expected]], expected: list[Expected], slack: Slack
-) -> list[tuple[Fact, Expected]]:
-    """The same facts, each explained by what was certain where a window that is only possible explains it as well."""
-    left = list(expected)
-    for _, used in pairs:
-        left.remove(used)
-    certain = [one for one in left if one.certain]
-    found = []
-    for fact, used in pairs:
-        better = None if used.certain else next((c for c in certain if c.admits(fact, slack)), None)
-        if better is not None:
-            certain.remove(better)
-        found.append((fact, better or used))
-    return found
+def match(facts: list[Fact], expected: list[Expected], slack: Slack) -> list[tuple[Fact, Expected]]:
+    """Give facts, in order, each a window of its own, so that as many as possible are explained.
 
-
-def _match(
-    facts: list[Fact], expected: list[Expected], slack: Slack
-) -> list[tuple[Fact, Expected]]:
-    """Give every fact, in order, the window that closes first: that explains the most facts.
-
-    Among windows that close together, certain ones and those of a known UID go first.
+    Of the windows that do so as many as possible are certain, then those that close first, and of a known UID.
     """
-    free = sorted(expected, key=lambda one: (one.latest_seconds, not one.certain, not one.uid))
-    pairs = []
-    for fact in sorted(facts, key=lambda fact: fact.at_seconds):
-        for one in free:
-            if one.admits(fact, slack):
-                pairs.append((fact, one))
-                free.remove(one)
-                break
-    return pairs
+    ordered = sorted(facts, key=lambda fact: fact.at_seconds)
+    by_subject: dict[str, list[int]] = defaultdict(list)
+    for number, fact in enumerate(ordered):
+        by_subject[fact.subject].append(number)
+    explained: dict[int, Expected] = {}
+
+    def place(one: Expected, tried: set[int]) -> bool:
+        """Give the window a fact, and another one to the window that had it (an augmenting path)."""
+        for number in by_subject[one.subject]:
+            if number not in tried and one.admits(ordered[number], slack):
+                tried.add(number)
+                if number not in explained or place(explained[number], tried):
+                    explained[number] = one
+                    return True
+        return False
+
+    for one in sorted(expected, key=lambda one: (not one.certain, one.latest_seconds, not one.uid)):
+        place(one, set())
+    return [(ordered[number], explained[number]) for number in sorted(explained)]

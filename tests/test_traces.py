@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from fidelity import BLOCK_BEGIN, BLOCK_END, DRAINS, NODE_FACTS, Run, compare_drain, readme_block
+from fidelity import BLOCK_BEGIN, BLOCK_END, DRAINS, Run, compare_drain, readme_block
 from recorded_drains import is_drain_recording
 from trace_runs import (
+    NODE_FACTS,
     Comparison,
     Expected,
     Fact,

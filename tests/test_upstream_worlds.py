@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from judge import _flags_told, scenario_of
-from trace_runs import Expected, Fact, Slack, _certain_first, _match
+from trace_runs import Expected, Fact, Slack, match
 from upstream_program import constructors
 from upstream_worlds import draw_upstream_world
 
@@ -62,10 +62,16 @@ def test_the_scenario_is_what_comes_after_the_start_and_tells_of_kubelets_that_w
 def test_what_is_certain_explains_a_fact_before_what_is_only_possible() -> None:
     possible = Expected("a/p", 0, 5, certain=False)
     certain = Expected("a/p", 0, 9, certain=True)
-    pairs = _match([Fact("a/p", 3)], [possible, certain], Slack())
 
-    assert pairs == [(Fact("a/p", 3), possible)]
-    assert _certain_first(pairs, [possible, certain], Slack()) == [(Fact("a/p", 3), certain)]
+    assert match([Fact("a/p", 3)], [possible, certain], Slack()) == [(Fact("a/p", 3), certain)]
+
+
+def test_what_is_certain_leaves_a_fact_to_what_explains_no_other() -> None:
+    possible = Expected("a/p", 0, 5, certain=False)
+    certain = Expected("a/p", 0, 9, certain=True)
+    facts = [Fact("a/p", 3), Fact("a/p", 7)]
+
+    assert match(facts, [possible, certain], Slack()) == [(facts[0], possible), (facts[1], certain)]
 
 
 @pytest.mark.parametrize(
