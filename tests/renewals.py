@@ -15,6 +15,8 @@ from kubectl_evictplan.scenarios.actions.processes import PostReady, StopKubelet
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 
 _JITTER = 0.04
+# Of kubelets that post a status while they are up so many have begun anew.
+_BEGINS_ANEW = 0.3
 # Of kubelets without a Lease.
 _DEFAULT_PERIOD_NS = 10 * SECOND_NS
 
@@ -87,14 +89,11 @@ def with_last_heartbeats(
             newest[event.node.name] = event.at_ns  # its kubelet has posted
             stopped.discard(event.node.name)
         if event.kubelets_up:
-            # One that is up posts without renewing.
-            heard = [
-                name
-                for name in event.nodes
-                if not isinstance(event, PostReady)
-                or (name in stopped or name in never_up or name in unknown)
-            ]
-            newest.update(dict.fromkeys(heard, event.at_ns))
+            for name in event.nodes:
+                was_silent = name in stopped or name in never_up or name in unknown
+                # One that is up may post without renewing, or have begun anew.
+                if was_silent or not isinstance(event, PostReady) or rng.random() < _BEGINS_ANEW:
+                    newest[name] = event.at_ns
             unknown -= set(event.nodes)
             stopped -= set(event.nodes)
             never_up -= set(event.nodes)

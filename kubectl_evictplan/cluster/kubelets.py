@@ -340,12 +340,14 @@ class Kubelets:
             self._touches.setdefault(name, []).append(self._state.now_ns)
 
     def post_ready(self, name: str, status: str, because: Causes) -> None:
-        """The kubelet posts a Ready condition; one that was silent is back, and renews its lease.
+        """The kubelet posts a Ready condition and goes on (it may be back).
 
-        One that is up renews when it would have renewed: its two loops know nothing of each other.
+        It renews its lease as well, as one does that begins anew: unless it is up, and the scenario states an earlier last
+        heartbeat. Whether one that is up begins anew nobody knows (``last_heartbeat_spans``).
         """
         ended_pods = self._ends_pods(name)
-        if name not in self._up:
+        stated = self._next_stated(name)
+        if name not in self._up or stated is None or stated[1] >= self._state.now_ns:
             self._renew_now(name)
         node = self._state.nodes.get(name)
         if node is None:

@@ -264,11 +264,10 @@ class World:
         self.kubelet_up[name] = False
 
     def kubelet_posts(self, name: str, status: str) -> None:
-        """It posts, and renews if it was silent; what it could not end before it ends now, if it can."""
+        """It renews and posts; what it could not end before it ends now, if it can."""
         ended = self._ends_pods(name)
-        if not self.kubelet_up.get(name):
-            self.kubelet_up[name] = True
-            self.leases[name] = self.now
+        self.kubelet_up[name] = True
+        self.leases[name] = self.now
         self.post_ready(name, status)
         if not ended:
             self._take_up_terminating(name)
@@ -379,7 +378,7 @@ def next_base(base: int | None, at: int, event: ScenarioEvent | None) -> int | N
         return base
     if event.action == "kubelet-stop":
         return None
-    if event.action == "kubelet-start":
+    if event.action == "kubelet-start" or (event.action == "node-ready" and base is not None):
         return at
     if event.action == "node-create" and event.node is not None:
         ready = event.node.condition("Ready")

@@ -1,4 +1,4 @@
-"""A kubelet that posts a Ready status goes on renewing as before: its two loops know nothing of each other."""
+"""A kubelet that posts a Ready status goes on renewing as before, for its two loops know nothing of each other, or has begun anew."""
 
 from __future__ import annotations
 
@@ -16,11 +16,31 @@ def posts_at(seconds: float, status: str = "False") -> ScenarioEvent:
     return make_event(seconds, "node-ready", "a", status=status)
 
 
-def test_a_status_of_a_kubelet_that_is_up_moves_no_renewal() -> None:
+def test_a_kubelet_that_is_up_renews_as_before_its_status_or_from_then_on() -> None:
     snapshot = make_snapshot([make_node("a")], leases=[make_lease("a", renewed=-3)])
     scenario = make_scenario([posts_at(20), make_event(25, "kubelet-stop", "a")])
 
-    assert last_heartbeat_window(snapshot, scenario, 1, "a") == (ns(17), ns(17.8))
+    assert last_heartbeat_spans(snapshot, scenario, 1, "a") == (
+        (ns(17), ns(17.8)),
+        (ns(20), ns(20)),
+    )
+
+
+def test_the_nominal_kubelet_renews_with_the_status_that_it_posts() -> None:
+    # Upstream's own controller did so with what posts and renews at once (fixtures/upstream, mix-660).
+    snapshot = make_snapshot([make_node("a")], leases=[make_lease("a", renewed=-3)])
+    events = [posts_at(20, "True"), make_event(51, "kubelet-stop", "a")]
+    scenario = make_scenario(events, horizon=120)
+    settings = ControllerSettings(kubernetes_version="1.29.6", monitor_phase_ns=ns(4))
+    prediction = predict(
+        snapshot, scenario, resolve_configuration(settings, snapshot.control_plane)
+    )
+    (given_up,) = (
+        each for node in prediction.nodes for each in node.changes if each.value == "Unknown"
+    )
+
+    assert given_up.offset_seconds == 94  # its renewal of 50 s is seen at 54 s
+    assert given_up.earliest_seconds <= 89  # that of 47 s at 49 s
 
 
 def test_a_status_of_a_kubelet_that_was_silent_is_a_renewal() -> None:

@@ -16,6 +16,7 @@ CASES = load_cases()
 QUICK = (
     "allfull-1110",
     "mix-1500",
+    "mix-660",
     "partial-870",
     "qdelete-130",
     "qreturn-30",

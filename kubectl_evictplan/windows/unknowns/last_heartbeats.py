@@ -23,7 +23,7 @@ from kubectl_evictplan.scenarios.actions.processes import PostReady, StopKubelet
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.windows.alike_nodes import AlikeNodes
 from kubectl_evictplan.windows.pieces import Piece
-from kubectl_evictplan.windows.spans import Span
+from kubectl_evictplan.windows.spans import Span, merge_spans
 from kubectl_evictplan.windows.unknowns.unknown import Unknown, sequence
 
 # The kubelet jitters its renewal period by up to 4 %.
@@ -194,13 +194,30 @@ def last_heartbeat_spans(
     """
     at_ns = scenario.events[index].at_ns
     lease = snapshot.leases.get(name)
-    period_ns = renew_period_ns(lease)
+    period_ns, longest_ns = renew_period_ns(lease), longest_renewal_ns(lease)
+    known, silent = _known_renewals(snapshot, scenario, index, name)
+    spans: list[Span] = []
+    for known_ns in known:
+        if known_ns is None:
+            return ((at_ns - longest_ns, at_ns),)
+        if silent:
+            spans.append((known_ns, known_ns))
+        else:
+            spans += last_renewal_spans(known_ns, at_ns, period_ns, longest_ns)
+    return tuple(merge_spans(sorted(spans), 0))
+
+
+def _known_renewals(
+    snapshot: ClusterSnapshot, scenario: Scenario, index: int, name: str
+) -> tuple[list[int | None], bool]:
+    """One of these is the newest renewal that is known before the event at ``index`` (None: none is), and whether nothing followed it."""
+    lease = snapshot.leases.get(name)
     longest_ns = longest_renewal_ns(lease)
-    known_ns: int | None = None
+    known: list[int | None] = [None]
     silent = False
     seen_ns = observed_at_ns(snapshot, scenario.start_ns)
     if lease is not None and lease.renew_time_ns is not None and lease.renew_time_ns <= seen_ns:
-        known_ns = lease.renew_time_ns - scenario.start_ns
+        known = [lease.renew_time_ns - scenario.start_ns]
         silent = is_silent_at(lease, seen_ns)
     up: bool | None = None
     for event in scenario.events[:index]:
@@ -208,25 +225,22 @@ def last_heartbeat_spans(
         if isinstance(event, PostReady) and name in event.nodes:
             if up is None:
                 up = _was_up(snapshot, name, seen_ns)
-            if not up:
-                known_ns, silent, up = event.at_ns, False, True
+            # One that is up goes on renewing as before, or begins anew; one that was silent is back.
+            known = [*known, event.at_ns] if up else [event.at_ns]
+            silent, up = False, True
         elif (event.kubelets_up and name in event.nodes) or (made and made != "Unknown"):
             # Within the window of a return nobody knows when it renewed.
-            known_ns = event.at_ns if event.latest_ns == event.at_ns else None
+            known = [event.at_ns if event.latest_ns == event.at_ns else None]
             silent, up = False, True
         elif event.kubelets_up is False and name in event.nodes:
             # It renewed for the last time before that: nothing later counts.
-            known_ns, silent = event.at_ns - longest_ns if known_ns is None else known_ns, True
-            up = False
-    if known_ns is not None and silent:
-        return ((known_ns, known_ns),)
-    if known_ns is None:
-        return ((at_ns - longest_ns, at_ns),)
-    return tuple(last_renewal_spans(known_ns, at_ns, period_ns, longest_ns))
+            known = [event.at_ns - longest_ns if each is None else each for each in known]
+            silent, up = True, False
+    return known, silent
 
 
 def _was_up(snapshot: ClusterSnapshot, name: str, seen_ns: int) -> bool:
-    """Whether the node's kubelet renews at the start: a status that it posts changes nothing about that."""
+    """Whether the node's kubelet renews at the start."""
     node = next((node for node in snapshot.nodes if node.name == name), None)
     return node is not None and is_up_at_start(node, snapshot.leases.get(name), seen_ns)
 
