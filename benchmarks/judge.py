@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -37,6 +37,8 @@ from trace_runs import (
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "upstream"))
 
+from judge_drains import drain_disagreements, record_drains
+from upstream_drain_worlds import draw_upstream_drain_world
 from upstream_program import BuildError, build
 from upstream_worlds import NAMESPACE, Flags, Happening, UpstreamWorld, draw_upstream_world
 
@@ -47,24 +49,47 @@ RELEASE = "1.37.0"
 LAST_WITH_EVICTION_TIMEOUT = 26
 # A write of a world with slow writes comes so many of the slowest after its tick, pass or timer.
 WRITES_IN_A_ROW = 4
+# What is drawn: nodes and taints for three controllers, or ``kubectl drain`` (``judge_drains``).
+CONTROLLERS, DRAINS = "controllers", "drains"
 Document = dict[str, Any]
 
 
 def judge(seed: int, release: str, program: Path, keep: Path | None = None) -> Verdict:
     """Play the world of a seed, and hold what is predicted against what happened; ``keep`` gets the files of a wrong one."""
-    since = time.process_time()
     world = draw_upstream_world(seed)
+
+    def wrong_in(folder: Path) -> list[str]:
+        if not record(world, release, program, folder):
+            return []
+        return disagreements(load_trace(folder)._replace(slack=slack_of(world)))
+
+    return _judged(seed, release, wrong_in, keep)
+
+
+def _judged(
+    seed: int, release: str, wrong_in: Callable[[Path], list[str]], keep: Path | None
+) -> Verdict:
+    since = time.process_time()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         try:
-            wrong = []
-            if record(world, release, program, folder):
-                wrong = disagreements(load_trace(folder)._replace(slack=slack_of(world)))
+            wrong = wrong_in(folder)
         except Exception:  # noqa: BLE001 - a crash is the worst disagreement
             wrong = ["crashed: " + traceback.format_exc(limit=-3)]
         if wrong and keep is not None:
             shutil.copytree(folder, keep / f"upstream-{seed}-{release}", dirs_exist_ok=True)
     return Verdict(seed, "upstream", release, tuple(wrong), time.process_time() - since)
+
+
+def judge_drains(seed: int, release: str, program: Path, keep: Path | None = None) -> Verdict:
+    """The same of a world with drains."""
+    world = draw_upstream_drain_world(seed)
+
+    def wrong_in(folder: Path) -> list[str]:
+        record_drains(world, release, program, folder)
+        return drain_disagreements(world, load_trace(folder))
+
+    return _judged(seed, release, wrong_in, keep)
 
 
 def slack_of(world: UpstreamWorld) -> Slack:
@@ -202,6 +227,7 @@ def main() -> int:
     """Read the command line; the exit status is 1 when anything was wrong."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--release", default=RELEASE, help="of Kubernetes, from 1.16 on")
+    parser.add_argument("--kind", choices=(CONTROLLERS, DRAINS), default=CONTROLLERS)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=1, help="of the first world")
     parser.add_argument("--world", type=int, help="only the world of this seed")
@@ -211,11 +237,14 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args()
     try:
-        program = build(given.release)
+        program = build(given.release, drains=given.kind == DRAINS)
     except BuildError as error:
         parser.error(str(error))
-    judged = partial(judge, release=given.release, program=program, keep=given.keep)
+    one = judge_drains if given.kind == DRAINS else judge
+    judged = partial(one, release=given.release, program=program, keep=given.keep)
     repeat = f"make judge RELEASE={given.release}"
+    if given.kind == DRAINS:
+        repeat += f" KIND={DRAINS}"
     tally = Tally(repeat)
     if given.world is not None:
         tally.note(judged(given.world))

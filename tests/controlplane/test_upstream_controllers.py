@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from binaries import BuildError
-from judge import RELEASE, judge
+from judge import RELEASE, judge, judge_drains
 from upstream_program import build
 
 pytestmark = pytest.mark.live
@@ -14,19 +14,26 @@ pytestmark = pytest.mark.live
 SEEDS = range(1, 11)
 
 
-@pytest.fixture(scope="module")
-def program(release: str) -> Path:
+def built(release: str, *, drains: bool) -> Path:
     if release != RELEASE:
         pytest.skip(f"only {RELEASE} is played here: `make judge RELEASE={release}` plays this one")
     try:
-        return build(release)
+        return build(release, drains=drains)
     except BuildError as error:
         pytest.skip(f"cannot be built here: {error}")
 
 
 def test_no_deletion_and_no_change_of_a_node_by_upstream_lies_outside_its_window(
-    release: str, program: Path
+    release: str,
 ) -> None:
+    program = built(release, drains=False)
     verdicts = [judge(seed, release, program) for seed in SEEDS]
+
+    assert {one.seed: one.wrong for one in verdicts if one.wrong} == {}
+
+
+def test_no_eviction_and_no_end_of_kubectls_own_drain_lies_outside_its_window(release: str) -> None:
+    program = built(release, drains=True)
+    verdicts = [judge_drains(seed, release, program) for seed in SEEDS]
 
     assert {one.seed: one.wrong for one in verdicts if one.wrong} == {}

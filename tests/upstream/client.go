@@ -6,13 +6,14 @@ import (
 	"io"
 	"math/rand"
 	"net/http"
+	"reflect"
 	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
@@ -29,6 +30,7 @@ type client struct {
 	*fake.Clientset
 	store    *store
 	graceful bool // false: every DELETE has a grace period of 0, as those of garbage collection
+	quickest time.Duration
 	slowest  time.Duration
 	alive    context.Context // of its process: what is asked for after its end is never answered
 	mu       sync.Mutex
@@ -59,6 +61,8 @@ func (c *client) react(action testing.Action) (bool, runtime.Object, error) {
 		if resource == "events" {
 			return true, object, nil
 		}
+		accessor(object).SetNamespace(namespace)
+		c.wait()
 		found, err := c.store.create(resource, object)
 		return true, found, err
 	}
@@ -94,7 +98,7 @@ func (c *client) react(action testing.Action) (bool, runtime.Object, error) {
 func (c *client) wait() {
 	if c.slowest > 0 {
 		c.mu.Lock()
-		pause := time.Duration(c.rng.Int63n(int64(c.slowest)))
+		pause := c.quickest + time.Duration(c.rng.Int63n(int64(c.slowest-c.quickest)))
 		c.mu.Unlock()
 		time.Sleep(pause)
 	}
@@ -105,49 +109,40 @@ func (c *client) wait() {
 
 func (c *client) list(resource, namespace string) runtime.Object {
 	found, version := c.store.list(resource, namespace)
-	switch resource {
-	case nodes:
-		list := &v1.NodeList{}
-		list.ResourceVersion = version
-		for _, each := range found {
-			list.Items = append(list.Items, *each.(*v1.Node))
-		}
-		return list
-	case pods:
-		list := &v1.PodList{}
-		list.ResourceVersion = version
-		for _, each := range found {
-			list.Items = append(list.Items, *each.(*v1.Pod))
-		}
-		return list
-	case leases:
-		list := &coordinationv1.LeaseList{}
-		list.ResourceVersion = version
-		for _, each := range found {
-			list.Items = append(list.Items, *each.(*coordinationv1.Lease))
-		}
-		return list
+	list := listOf[resource]()
+	if err := meta.SetList(list, found); err != nil {
+		panic(err)
 	}
-	return &appsv1.DaemonSetList{ListMeta: metav1.ListMeta{ResourceVersion: version}}
+	about, err := meta.ListAccessor(list)
+	if err != nil {
+		panic(err)
+	}
+	about.SetResourceVersion(version)
+	return list
+}
+
+// listOf makes an empty list of a resource.
+var listOf = map[string]func() runtime.Object{
+	nodes:      func() runtime.Object { return &v1.NodeList{} },
+	pods:       func() runtime.Object { return &v1.PodList{} },
+	leases:     func() runtime.Object { return &coordinationv1.LeaseList{} },
+	daemonSets: func() runtime.Object { return &appsv1.DaemonSetList{} },
 }
 
 // updated is what the server keeps of a PUT: the status, or all but the status.
 func updated(was, wanted runtime.Object, subresource string) runtime.Object {
-	switch is := wanted.(type) {
-	case *v1.Node:
-		if subresource == "status" {
-			kept := was.(*v1.Node)
-			kept.Status, kept.ResourceVersion = is.Status, is.ResourceVersion
-			return kept
-		}
-		is.Status = was.(*v1.Node).Status
-	case *v1.Pod:
-		if subresource == "status" {
-			kept := was.(*v1.Pod)
-			kept.Status, kept.ResourceVersion = is.Status, is.ResourceVersion
-			return kept
-		}
-		is.Status = was.(*v1.Pod).Status
+	old, is := reflect.ValueOf(was).Elem(), reflect.ValueOf(wanted).Elem()
+	if !is.FieldByName("Status").IsValid() {
+		return wanted
+	}
+	if subresource == "status" {
+		old.FieldByName("Status").Set(is.FieldByName("Status"))
+		accessor(was).SetResourceVersion(accessor(wanted).GetResourceVersion())
+		return was
+	}
+	is.FieldByName("Status").Set(old.FieldByName("Status"))
+	if !reflect.DeepEqual(old.FieldByName("Spec").Interface(), is.FieldByName("Spec").Interface()) {
+		accessor(wanted).SetGeneration(accessor(was).GetGeneration() + 1)
 	}
 	return wanted
 }

@@ -17,6 +17,13 @@ const leaderNamespace, leaderName = "kube-system", "kube-controller-manager"
 // preparation is the one action that is none of the scenario format's.
 const preparation = "controller-prepare"
 
+// What only some programs have (drains/): actions, controllers of each process, and what comes before a world begins.
+var (
+	otherActions   = map[string]func(*world, event){}
+	prepareOthers  []func(w *world, alive context.Context, seed int64) func()
+	beforeAnything []func(*world)
+)
+
 // process is one of kube-controller-manager, from when its caches begin to fill to when it is killed.
 type process struct {
 	run   func()
@@ -66,7 +73,7 @@ func (w *world) do(asked event) {
 	case "controller-start":
 		w.lead()
 	default:
-		panic(asked.Action)
+		otherActions[asked.Action](w, asked)
 	}
 }
 
@@ -110,7 +117,17 @@ func withPreparations(events []event) []event {
 func (w *world) nextProcess() process {
 	alive, kill := context.WithCancel(w.ctx)
 	w.processes++
-	return process{w.prepare(alive, w.spec.Seed*1000+w.processes*10), alive, kill}
+	seed := w.spec.Seed*1000 + w.processes*10
+	runs := []func(){w.prepare(alive, seed)}
+	for _, prepare := range prepareOthers {
+		runs = append(runs, prepare(w, alive, seed))
+	}
+	run := func() {
+		for _, each := range runs {
+			each()
+		}
+	}
+	return process{run, alive, kill}
 }
 
 // lead lets the prepared process take the Lease and begin.

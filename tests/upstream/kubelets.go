@@ -148,10 +148,16 @@ func (w *world) post(node string, status v1.ConditionStatus) {
 	})
 }
 
+// exitIsTold is from the exit of a container to the report of it; between nothing and nothing but with drains.
+func (w *world) exitIsTold() time.Duration {
+	least, most := w.spec.ExitIsToldNs[0], w.spec.ExitIsToldNs[1]
+	return time.Duration(least) + time.Duration(float64(most-least)*w.random())
+}
+
 // endPod waits for the pod's exit, within its grace period, and takes the object away if the kubelet is up.
 func (w *world) endPod(pod *v1.Pod) {
 	grace := time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second
-	time.Sleep(time.Duration(float64(grace) * w.random()))
+	time.Sleep(time.Duration(float64(grace)*w.random()) + w.exitIsTold())
 	if w.kubelet(pod.Spec.NodeName).isUp() {
 		if _, err := w.store.get(nodes, "", pod.Spec.NodeName); err == nil {
 			_ = w.store.deletePod(pod.Namespace, pod.Name, new(int64), pod.UID)

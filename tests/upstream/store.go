@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"sort"
 	"strconv"
 	"sync"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -22,9 +22,10 @@ import (
 )
 
 const (
-	nodes  = "nodes"
-	pods   = "pods"
-	leases = "leases"
+	nodes      = "nodes"
+	pods       = "pods"
+	leases     = "leases"
+	daemonSets = "daemonsets"
 )
 
 // store is an API server in memory: objects with resourceVersions, watches that take no time, and
@@ -36,6 +37,7 @@ type store struct {
 	history  map[string][]change                  // what a watch that begins late is told first
 	watchers map[string][]*watcher
 	tell     func(was, is runtime.Object) // called with every change, under the lock
+	admit    func(resource string, object runtime.Object)
 }
 
 type change struct {
@@ -49,6 +51,7 @@ func newStore(tell func(was, is runtime.Object)) *store {
 		history:  map[string][]change{},
 		watchers: map[string][]*watcher{},
 		tell:     tell,
+		admit:    func(string, runtime.Object) {},
 	}
 }
 
@@ -82,6 +85,18 @@ func (s *store) get(resource, namespace, name string) (runtime.Object, error) {
 	return found.DeepCopyObject(), nil
 }
 
+// resources are all that there is something of, by name.
+func (s *store) resources() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []string
+	for resource := range s.objects {
+		found = append(found, resource)
+	}
+	sort.Strings(found)
+	return found
+}
+
 // list returns copies by name, and the version of the list.
 func (s *store) list(resource, namespace string) ([]runtime.Object, string) {
 	s.mu.Lock()
@@ -103,17 +118,18 @@ func (s *store) list(resource, namespace string) ([]runtime.Object, string) {
 func (s *store) create(resource string, object runtime.Object) (runtime.Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	is := accessor(object)
+	made := object.DeepCopyObject()
+	s.admit(resource, made)
+	is := accessor(made)
 	key := keyOf(is.GetNamespace(), is.GetName())
 	if _, ok := s.objects[resource][key]; ok {
 		return nil, apierrors.NewAlreadyExists(schema.GroupResource{Resource: resource}, is.GetName())
 	}
-	made := object.DeepCopyObject()
-	if accessor(made).GetUID() == "" {
-		accessor(made).SetUID(types.UID(fmt.Sprintf("%s-%d", is.GetName(), s.version+1)))
+	if is.GetUID() == "" {
+		is.SetUID(types.UID(fmt.Sprintf("%s-%d", is.GetName(), s.version+1)))
 	}
-	if stamp := accessor(made).GetCreationTimestamp(); stamp.IsZero() {
-		accessor(made).SetCreationTimestamp(metav1.NewTime(time.Now().Truncate(time.Second)))
+	if stamp := is.GetCreationTimestamp(); stamp.IsZero() {
+		is.SetCreationTimestamp(metav1.NewTime(time.Now().Truncate(time.Second)))
 	}
 	return s.put(resource, watch.Added, nil, made), nil
 }
@@ -214,6 +230,9 @@ func (s *store) deletePod(namespace, name string, asked *int64, uid types.UID) e
 func (s *store) put(resource string, how watch.EventType, was, is runtime.Object) runtime.Object {
 	s.version++
 	accessor(is).SetResourceVersion(strconv.Itoa(s.version))
+	if s.objects[resource] == nil {
+		s.objects[resource] = map[string]runtime.Object{}
+	}
 	s.objects[resource][keyOf(accessor(is).GetNamespace(), accessor(is).GetName())] = is
 	s.tell(was, is)
 	s.publish(resource, watch.Event{Type: how, Object: is.DeepCopyObject()})
@@ -271,16 +290,8 @@ func patched(was runtime.Object, patch []byte) (runtime.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	var kind, is runtime.Object
-	switch was.(type) {
-	case *v1.Node:
-		kind, is = &v1.Node{}, &v1.Node{}
-	case *v1.Pod:
-		kind, is = &v1.Pod{}, &v1.Pod{}
-	default:
-		kind, is = &coordinationv1.Lease{}, &coordinationv1.Lease{}
-	}
-	merged, err := strategicpatch.StrategicMergePatch(original, patch, kind)
+	is := reflect.New(reflect.TypeOf(was).Elem()).Interface().(runtime.Object)
+	merged, err := strategicpatch.StrategicMergePatch(original, patch, is)
 	if err != nil {
 		return nil, err
 	}

@@ -24,6 +24,8 @@ RELEASES = {
 }
 # What the program itself is written in; older releases state an older one.
 LANGUAGE = (1, 21)
+# What drains/ is written for.
+FIRST_MINOR_WITH_DRAINS = 37
 
 
 def constructors(release: str) -> Path:
@@ -34,24 +36,30 @@ def constructors(release: str) -> Path:
     return RELEASES[max(first for first in RELEASES if first <= minor)]
 
 
-def build(release: str) -> Path:
-    """Return the program for ``release`` ("1.37.0"). BuildError says why it cannot be built here."""
+def build(release: str, *, drains: bool = False) -> Path:
+    """Return the program for ``release`` ("1.37.0"), on demand with ``drains``; BuildError says why it cannot be built here."""
     made_as = constructors(release)
+    if drains and int(release.split(".")[1]) < FIRST_MINOR_WITH_DRAINS:
+        raise BuildError(f"{release} is older than 1.{FIRST_MINOR_WITH_DRAINS}: no drains")
     if shutil.which("go") is None:
         raise BuildError("there is no Go toolchain (https://go.dev/doc/install)")
     module = CACHE.parent / "upstream" / release
-    program = module / "upstream"
+    # A package of its own in the same module.
+    package = module / "drains" if drains else module
+    program = package / "upstream"
     sources = [*sorted(HERE.glob("*.go")), made_as]
+    sources += sorted(HERE.glob("drains/*.go")) if drains else []
     made = program.stat().st_mtime if program.exists() else 0.0
     if all(source.stat().st_mtime < made for source in sources):
         return program
     if not (module / "go.mod").exists():
         write_module(release, module)
         _state_language(module)
-    for left in module.glob("*.go"):
+    package.mkdir(exist_ok=True)
+    for left in package.glob("*.go"):
         left.unlink()
     for source in sources:
-        shutil.copy(source, module)
+        shutil.copy(source, package)
     # The clock of faketime stands still until every goroutine waits.
     go(
         "build",
@@ -61,7 +69,7 @@ def build(release: str) -> Path:
         "-o",
         "upstream",
         ".",
-        cwd=module,
+        cwd=package,
     )
     return program
 

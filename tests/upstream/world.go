@@ -7,10 +7,9 @@ import (
 	"sync"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // spec is one world. Instants are nanoseconds since the first instant of the clock; the scenario
@@ -25,6 +24,10 @@ type spec struct {
 	TickCostNs int64   `json:"tickCostNs"`
 	Flags      flags   `json:"flags"`
 	Events     []event `json:"events"`
+	// From when to when after its binding a pod of an owner is ready (drains/).
+	ReadyNs [2]int64 `json:"readyNs"`
+	// From when to when after a container's exit it is told.
+	ExitIsToldNs [2]int64 `json:"exitIsToldNs"`
 }
 
 type flags struct {
@@ -50,7 +53,10 @@ type event struct {
 	Status      string          `json:"status"`
 	Manifest    json.RawMessage `json:"manifest"`
 	Tolerations []v1.Toleration `json:"tolerations"`
-	PhaseNs     int64           `json:"phaseNs"` // of a kubelet: from its beginning to its first renewal
+	PhaseNs     int64           `json:"phaseNs"`   // of a kubelet: from its beginning to its first renewal
+	Resource    string          `json:"resource"`  // of the manifest, to apply
+	Nodes       []string        `json:"nodes"`     // of a drain
+	Arguments   []string        `json:"arguments"` // kubectl's
 }
 
 // recording is what came of it, in the shape of the recorded runs in fixtures/traces.
@@ -91,7 +97,11 @@ type world struct {
 	leader   process
 	// So many processes have been made.
 	processes int64
-	ctx       context.Context
+	// So many processes of kubectl have begun.
+	drains int
+	// Told of every new pod, under the lock of the store.
+	created func(*v1.Pod)
+	ctx     context.Context
 }
 
 // play runs one world from its first instant to its last one.
@@ -99,7 +109,11 @@ func play(asked spec) recording {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	w := &world{spec: asked, begun: time.Now(), rng: rand.New(rand.NewSource(asked.Seed)), kubelets: map[string]*kubelet{}, observed: []map[string]any{}, ctx: ctx}
+	w.created = func(*v1.Pod) {}
 	w.store = newStore(w.note)
+	for _, each := range beforeAnything {
+		each(w)
+	}
 	events := withPreparations(asked.Events)
 	found := recording{Seed: asked.Seed, LastRenewals: []lastRenewal{}}
 	taken := false
@@ -149,17 +163,14 @@ func (w *world) secondsAt(at time.Time) float64 {
 // snapshot is a v1 List of all that the API server has.
 func (w *world) snapshot() json.RawMessage {
 	items := []any{}
-	for _, resource := range []string{nodes, pods, leases} {
+	for _, resource := range w.store.resources() {
 		found, _ := w.store.list(resource, "")
 		for _, each := range found {
-			switch object := each.(type) {
-			case *v1.Node:
-				object.TypeMeta = metav1.TypeMeta{Kind: "Node", APIVersion: "v1"}
-			case *v1.Pod:
-				object.TypeMeta = metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}
-			case *coordinationv1.Lease:
-				object.TypeMeta = metav1.TypeMeta{Kind: "Lease", APIVersion: "coordination.k8s.io/v1"}
+			kinds, _, err := scheme.Scheme.ObjectKinds(each)
+			if err != nil {
+				panic(err)
 			}
+			each.GetObjectKind().SetGroupVersionKind(kinds[0])
 			items = append(items, each)
 		}
 	}
@@ -170,11 +181,28 @@ func (w *world) snapshot() json.RawMessage {
 	return text
 }
 
+// noteEntry tells what no watch shows.
+func (w *world) noteEntry(entry map[string]any) {
+	w.store.mu.Lock()
+	defer w.store.mu.Unlock()
+	w.add(entry)
+}
+
+func (w *world) add(entry map[string]any) {
+	entry["t"] = w.secondsAt(time.Now())
+	w.observed = append(w.observed, entry)
+}
+
 // note tells what a watch would show of a change.
 func (w *world) note(was, is runtime.Object) {
-	add := func(entry map[string]any) {
-		entry["t"] = w.secondsAt(time.Now())
-		w.observed = append(w.observed, entry)
+	add := w.add
+	if pod, isPod := is.(*v1.Pod); isPod && was == nil {
+		entry := map[string]any{"kind": "pod", "what": "created", "pod": pod.Namespace + "/" + pod.Name, "uid": string(pod.UID)}
+		for _, owner := range pod.OwnerReferences {
+			entry["owner"] = owner.Name
+		}
+		add(entry)
+		w.created(pod.DeepCopy())
 	}
 	switch before := was.(type) {
 	case *v1.Pod:
@@ -183,9 +211,14 @@ func (w *world) note(was, is runtime.Object) {
 		}
 		if is == nil {
 			pod("gone")
-		} else if before.DeletionTimestamp == nil && is.(*v1.Pod).DeletionTimestamp != nil {
-			pod("deleting")
-			go w.endPod(is.(*v1.Pod))
+		} else if after := is.(*v1.Pod); after.DeletionTimestamp != nil {
+			if before.DeletionTimestamp == nil {
+				pod("deleting")
+			}
+			// A further DELETE with a shorter grace period counts as well.
+			if before.DeletionTimestamp == nil || *after.DeletionGracePeriodSeconds < *before.DeletionGracePeriodSeconds {
+				go w.endPod(after)
+			}
 		}
 	case *v1.Node:
 		if is == nil {

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/client-go/informers"
+	"k8s.io/kubernetes/pkg/controller/daemon"
+	"k8s.io/kubernetes/pkg/controller/deployment"
+	"k8s.io/kubernetes/pkg/controller/disruption"
+	"k8s.io/kubernetes/pkg/controller/replicaset"
+	"k8s.io/kubernetes/pkg/controller/statefulset"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/util/flowcontrol"
+)
+
+const millisecond = time.Millisecond
+
+func init() { prepareOthers = append(prepareOthers, (*world).prepareWorkloads) }
+
+// prepareWorkloads makes upstream's controllers of whatever has pods, and of budgets; each of their writes takes as long as is
+// assumed of them (DrainTiming), or less.
+func (w *world) prepareWorkloads(alive context.Context, seed int64) func() {
+	ctx := context.Background()
+	made := func(number int64, quickest, slowest time.Duration) *client {
+		return newClient(alive, w.store, true, 0, seed+number).between(quickest, slowest)
+	}
+	slow := w.random()
+	budgets := made(3, 2*millisecond, 3*millisecond+time.Duration(slow*40)*millisecond)
+	owners := made(4, 4*millisecond, 5*millisecond+time.Duration(slow*50)*millisecond)
+	shared := informers.NewSharedInformerFactory(owners, 0)
+	core, apps := shared.Core().V1(), shared.Apps().V1()
+	disruptions := disruption.NewDisruptionController(
+		ctx, core.Pods(), shared.Policy().V1().PodDisruptionBudgets(), core.ReplicationControllers(), apps.ReplicaSets(), apps.Deployments(),
+		apps.StatefulSets(), budgets, meta.NewDefaultRESTMapper(nil), nil, budgets.Discovery())
+	replicaSets := replicaset.NewReplicaSetController(ctx, apps.ReplicaSets(), core.Pods(), owners, replicaset.BurstReplicas)
+	statefulSets := statefulset.NewStatefulSetController(
+		ctx, core.Pods(), apps.StatefulSets(), core.PersistentVolumeClaims(), apps.ControllerRevisions(), owners)
+	deployments, err := deployment.NewDeploymentController(ctx, apps.Deployments(), apps.ReplicaSets(), core.Pods(), owners)
+	if err != nil {
+		panic(err)
+	}
+	daemons, err := daemon.NewDaemonSetsController(
+		ctx, apps.DaemonSets(), apps.ControllerRevisions(), core.Pods(), core.Nodes(), owners, flowcontrol.NewBackOff(time.Second, 15*time.Minute))
+	if err != nil {
+		panic(err)
+	}
+	shared.Start(ctx.Done())
+	return func() {
+		go disruptions.Run(ctx, 5)
+		go replicaSets.Run(ctx, 5)
+		go statefulSets.Run(ctx, 5)
+		go deployments.Run(ctx, 5)
+		go daemons.Run(ctx, 2)
+	}
+}
