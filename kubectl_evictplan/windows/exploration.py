@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from kubectl_evictplan.cluster.timeline import AboutPod, Timeline, ZoneStateChanged
+from kubectl_evictplan.cluster.timeline import POD_GC, AboutPod, Timeline, ZoneStateChanged
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.durations import MINUTE_NS
 from kubectl_evictplan.kube.objects import NO_SCHEDULE, ClusterSnapshot, Pod
@@ -56,7 +56,6 @@ from kubectl_evictplan.windows.unknowns.last_heartbeats import LastHeartbeats
 from kubectl_evictplan.windows.unknowns.lines import TokenAtStart
 from kubectl_evictplan.windows.unknowns.of_node_runs import pieces
 from kubectl_evictplan.windows.unknowns.tick_meetings import TickMeetings, monitor_cost_max_ns
-from kubectl_evictplan.windows.unsure_ends import doubt_garbage_collection
 
 if TYPE_CHECKING:
     from kubectl_evictplan.windows.wide_bounds import WideBounds
@@ -223,7 +222,13 @@ def _bound_what_no_run_shows(
         from kubectl_evictplan.windows.older_countdowns import bound_older_countdowns
 
         bound_older_countdowns(result, pods, snapshot, scenario, configuration, horizon_ns)
-    doubt_garbage_collection(result, snapshot, scenario)
+    collected = [
+        key for key, row in result.evictions.items() if key.controller == POD_GC and row.certain
+    ]
+    if collected:
+        from kubectl_evictplan.windows.unsure_ends import doubt_garbage_collection  # rarely needed
+
+        doubt_garbage_collection(result, collected, snapshot, scenario)
 
 
 def _explored_lines(

@@ -1,34 +1,34 @@
 """Ends of pods that no run shows: of a kubelet that says Ready=False nobody knows whether it can end pods (rule 28).
 
-Runs let it end none. But a pod that terminates there may be gone before garbage collection would come to it, as upstream's own
-controllers showed (1.37.0, world 1171 of ``make judge``).
+Runs let it end none. But a pod that terminates there may be gone before garbage collection would come to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from kubectl_evictplan.cluster.timeline import POD_GC
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.scenarios.scenario import Scenario
-from kubectl_evictplan.windows.outcome import Exploration
+from kubectl_evictplan.windows.outcome import EvictionKey, Exploration
 
 _FALSE = "False"
 
 
 def doubt_garbage_collection(
-    result: Exploration, snapshot: ClusterSnapshot, scenario: Scenario
+    result: Exploration,
+    collected: Iterable[EvictionKey],
+    snapshot: ClusterSnapshot,
+    scenario: Scenario,
 ) -> None:
-    """Be certain of no garbage collection that comes to a pod which was deleted before, on a node that may say Ready=False."""
-    said = set(_say_false(snapshot, scenario))
-    there = (
-        [(key, row) for key, row in result.evictions.items() if row.node in said] if said else []
+    """Be certain of none of what is ``collected`` that was deleted before, on a node that may say Ready=False."""
+    said, deleted = set(_say_false(snapshot, scenario)), set(_deleted(snapshot, scenario))
+    deleted.update(
+        (key.pod, key.uid) for key in result.evictions if key.controller != POD_GC or key.ordinal
     )
-    deleted = {(key.pod, key.uid) for key, _ in there if key.controller != POD_GC or key.ordinal}
-    deleted.update(_deleted(snapshot, scenario) if there else ())
-    for key, row in there:
-        collected = key.controller == POD_GC and row.certain
-        if collected and ((key.pod, key.uid) in deleted or (key.pod, "") in deleted):
+    for key in collected:
+        row = result.evictions[key]
+        if row.node in said and ((key.pod, key.uid) in deleted or (key.pod, "") in deleted):
             result.evictions[key] = row._replace(certain=False)
 
 
