@@ -171,6 +171,8 @@ def _seconds(duration_ns: int) -> str:
 
 def _events(world: UpstreamWorld, recording: Document) -> Iterator[Document]:
     renewals = {(one["atNs"], one["node"]): one["seconds"] for one in recording["lastRenewals"]}
+    # What it posts later makes another tick the last one that hears it.
+    posted = {(one["atNs"], one["node"]) for one in recording["lastRenewals"] if one["posted"]}
     items = recording["cluster"]["items"]
     pods = {one["metadata"]["name"] for one in items if one["kind"] == "Pod"}
     for node, last in _silent_at_start(world, renewals).items():
@@ -182,7 +184,8 @@ def _events(world: UpstreamWorld, recording: Document) -> Iterator[Document]:
         if each.action == "pod-create":
             pods.add(event["manifest"]["metadata"]["name"])
         last = renewals.get((each.at_ns, each.node))
-        if each.action == "kubelet-stop" and world.tells_renewals and last is not None:
+        told = world.tells_renewals and (each.at_ns, each.node) not in posted
+        if each.action == "kubelet-stop" and told and last is not None:
             event["lastHeartbeat"] = _offset(last)
         yield event
 

@@ -26,6 +26,7 @@ from kubectl_evictplan.scenarios.actions import ACTIONS
 from kubectl_evictplan.scenarios.field_types import Manifest, file_fields
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.scenarios.taint_words import TaintRemoval
+from kubectl_evictplan.windows.unknowns.tick_cells import TickSteps
 
 SECOND_NS = 1_000_000_000
 START_NS = 1_795_212_000 * SECOND_NS  # 2026-11-20T22:00:00Z
@@ -44,6 +45,10 @@ def encoded(document: object) -> bytes:
 def ns(seconds: float) -> int:
     """Whole nanoseconds of a number of seconds (exact to the microsecond)."""
     return round(seconds * 1_000_000) * 1_000
+
+
+# Of a node monitor with its default period.
+STEPS = TickSteps(ns(5), ns(5.02))
 
 
 def epoch_ns(seconds: float) -> int:

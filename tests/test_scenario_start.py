@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from builders import make_event, make_lease, make_node, make_scenario, make_snapshot, ns
+from builders import STEPS, make_event, make_lease, make_node, make_scenario, make_snapshot, ns
 from kubectl_evictplan.kube.durations import DURATION_MAX_NS
 from kubectl_evictplan.kube.timestamps import LAST_INSTANT_NS
 from kubectl_evictplan.scenarios.scenario import start_problem
@@ -27,7 +27,7 @@ def test_a_renewal_seen_after_the_start_does_not_tell_the_last_one_before_the_st
     snapshot = make_snapshot([make_node("a")], leases=[make_lease("a", renewed=0.2)])
     scenario = make_scenario([make_event(0, "kubelet-stop", "a")])
 
-    assert last_heartbeat_window(snapshot, scenario, 0, "a") == (ns(-10.4), 0)
+    assert last_heartbeat_window(snapshot, scenario, 0, "a", STEPS) == (ns(-10.4), 0)
 
 
 def test_a_start_from_which_an_event_could_lie_beyond_the_year_9999_is_refused() -> None:

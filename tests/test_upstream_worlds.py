@@ -40,7 +40,9 @@ def test_the_scenario_is_what_comes_after_the_start_and_tells_of_kubelets_that_w
 ):
     world = draw_upstream_world(1)
     stops = [one for one in world.events if one.action == "kubelet-stop"]
-    renewals = [{"atNs": one.at_ns, "node": one.node, "seconds": -1.5} for one in stops]
+    renewals = [
+        {"atNs": one.at_ns, "node": one.node, "seconds": -1.5, "posted": False} for one in stops
+    ]
     recording = {
         "start": "2026-11-20T22:00:00Z",
         "cluster": {"items": []},

@@ -138,6 +138,10 @@ def test_a_status_after_the_last_renewal_may_come_of_each_kubelet_that_falls_sil
     assert "by up to 15.4s" in message(warnings, "status-may-come-late")
     tainted = warn(names, [], [make_event(3, "taint", names[:1], taint="a:NoExecute")])
     assert objects(tainted, "status-may-come-late") is None
+    # What it posted up to the look shows, and who says when it renewed last says that it was silent since.
+    for seconds, stated in ((0, None), (3, 1)):
+        known = make_event(seconds, "kubelet-stop", names[:2], last_heartbeat=stated)
+        assert objects(warn(names, [], [known], horizon=120), "status-may-come-late") is None
 
 
 @pytest.mark.parametrize(

@@ -314,7 +314,10 @@ class Kubelets:
     # -- the scenario's events ------------------------------------------------------------------
 
     def stop(self, name: str, last_heartbeat_ns: int | None, because: Causes) -> None:
-        """The kubelet falls silent; its last renewal was at ``last_heartbeat_ns`` (epoch)."""
+        """The kubelet falls silent; its last renewal was at ``last_heartbeat_ns`` (epoch).
+
+        It is later than the stop where what it posted before that is as good as such a renewal.
+        """
         now_ns = self._state.now_ns
         stated = self._stated.get(name, [])
         if last_heartbeat_ns is not None and (now_ns, last_heartbeat_ns) in stated:
@@ -326,6 +329,9 @@ class Kubelets:
             series.last_ns = (
                 series.newest(now_ns) if last_heartbeat_ns is None else last_heartbeat_ns
             )
+            if series.last_ns is not None and series.last_ns > now_ns:
+                heard = partial(self._before_change, name)
+                self._state.events.schedule(series.last_ns, Priority.OUTSIDE, heard)
         self._before_change(name)
         if name in self._up or name in self._heard_once_more:
             self._up.discard(name)

@@ -23,6 +23,7 @@ from kubectl_evictplan.windows.unknowns.last_heartbeats import (
     last_heartbeat_window,
     longest_renewal_ns,
 )
+from kubectl_evictplan.windows.unknowns.tick_cells import TickSteps
 
 
 class FallingZones:
@@ -48,6 +49,7 @@ class FallingZones:
         self._scenario = scenario
         self._seen_ns = observed_at_ns(snapshot, scenario.start_ns)
         self._step_max_ns = step_max_ns
+        self._steps = TickSteps(configuration.node_monitor_period_ns, step_max_ns)
         # A tick sees a kubelet's newest renewal at most so much later than the one before it.
         self._renewal_max_ns = configuration.node_monitor_grace_period_ns - step_max_ns
         zones = ZoneMembership(configuration)
@@ -76,10 +78,8 @@ class FallingZones:
                     if known_ns is not None:
                         yield name, (known_ns, known_ns)
                     else:
-                        yield (
-                            name,
-                            last_heartbeat_window(self._snapshot, self._scenario, index, name),
-                        )
+                        given = self._snapshot, self._scenario, index, name, self._steps
+                        yield name, last_heartbeat_window(*given)
 
     def _note(self, node: Node, stopped: Span | None) -> bool:
         """Put the node where it belongs; False where it makes its zone unclear."""

@@ -41,6 +41,7 @@ from kubectl_evictplan.windows.unknowns.last_heartbeats import (
     last_heartbeat_window,
     longest_renewal_ns,
 )
+from kubectl_evictplan.windows.unknowns.tick_cells import TickSteps
 
 # A Ready condition that nobody has posted yet.
 NOT_POSTED = ""
@@ -137,6 +138,7 @@ class NodeCourses:
         self._scenario = scenario
         self._configuration = configuration
         self.step_max_ns = step_max_ns
+        self._steps = TickSteps(configuration.node_monitor_period_ns, step_max_ns)
         self._noticing = Noticing(configuration, step_max_ns)
         self._nodes = {node.name: node for node in snapshot.nodes}
         self._events: dict[str, list[tuple[int, ScenarioEvent]]] = {}
@@ -247,13 +249,12 @@ class NodeCourses:
 
     def _last_heartbeat(self, name: str, stretch: Stretch, index: int, event: StopKubelet) -> Span:
         last_ns, begins = event.last_heartbeat_ns, stretch.begins
-        if last_ns is not None:
-            renewed = last_ns, last_ns
-        elif begins[0] in (BEFORE_NS, begins[1]):
-            renewed = last_heartbeat_window(self._snapshot, self._scenario, index, name)
-        else:
-            longest_ns = longest_renewal_ns(self._snapshot.leases.get(name))
-            return max(begins[0], event.at_ns - longest_ns), event.at_ns
+        renewed = last_ns or 0, last_ns or 0
+        if last_ns is None:
+            given = self._snapshot, self._scenario, index, name, self._steps
+            renewed = last_heartbeat_window(*given)
+            if begins[0] not in (BEFORE_NS, begins[1]):
+                return max(begins[0], renewed[0]), renewed[1]
         # What it posts is heard as well, and an older Lease counts once more a tick later.
         high_ns = max(renewed[1], begins[1] + (self.step_max_ns if renewed[0] < begins[1] else 0))
         return max(renewed[0], begins[0]), high_ns

@@ -50,7 +50,7 @@ from kubectl_evictplan.windows.unknowns.services import (
 )
 from kubectl_evictplan.windows.unknowns.starts import has_unknown_instants
 from kubectl_evictplan.windows.unknowns.tick_cells import TickSteps
-from kubectl_evictplan.windows.unknowns.tick_meetings import monitor_cost_max_ns
+from kubectl_evictplan.windows.unknowns.tick_meetings import tick_steps
 
 if TYPE_CHECKING:
     from kubectl_evictplan.windows.gathered import Gathered, Slot
@@ -75,8 +75,7 @@ class PodFates:
         self._result = result
         # The user's horizon; ``scenario`` may go on for longer.
         self._horizon_ns = horizon_ns
-        period_ns = configuration.node_monitor_period_ns
-        self._steps = TickSteps(period_ns, period_ns + monitor_cost_max_ns(snapshot))
+        self._steps = tick_steps(snapshot, configuration)
         self._nodes = {node.name: node for node in snapshot.nodes}
         self._pods_by_node: dict[str, list[Pod]] = {}
         made = {pod.key for pod in made_on_nodes(scenario)}

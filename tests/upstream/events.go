@@ -49,10 +49,15 @@ func (w *world) do(asked event) {
 	case "node-create":
 		node := &v1.Node{}
 		read(asked.Manifest, node)
+		now := metav1.NewTime(time.Now().Truncate(time.Second))
+		for i := range node.Status.Conditions {
+			node.Status.Conditions[i].LastHeartbeatTime, node.Status.Conditions[i].LastTransitionTime = now, now
+		}
 		if _, err := w.store.create(nodes, node); err != nil {
 			panic(err)
 		}
 		if readyOf(node) != "" {
+			w.kubelet(node.Name).postsNow()
 			w.kubelet(node.Name).begin(time.Duration(asked.PhaseNs))
 		}
 	case "pod-create":

@@ -17,6 +17,8 @@ type kubelet struct {
 	mu      sync.Mutex
 	cancel  context.CancelFunc // nil while it is silent
 	renewed time.Time
+	posted  time.Time
+	due     time.Time // from when on it posts its status again, although nothing in it changes
 }
 
 func (w *world) kubelet(node string) *kubelet {
@@ -60,23 +62,17 @@ func (k *kubelet) begin(phase time.Duration) {
 	}()
 }
 
-// report posts the status again every statusPeriod, although nothing in it changes but the time. It ends with the past: that a
-// kubelet may post between its last renewal and its silence is told nowhere (docs/fidelity.md, Not modelled).
+// report posts the status again when that is due; a loop as slow as that of renewals looks at it.
 func (k *kubelet) report(ctx context.Context) {
-	for pause := time.Duration(float64(statusPeriod) * k.world.random()); ; pause = statusPeriod {
-		// Whether it is time is looked at in a loop as slow as that of renewals.
-		pause += time.Duration(float64(renewalPeriod) * k.world.random())
+	for pause := time.Duration(float64(renewalPeriod) * k.world.random()); ; pause = time.Duration(float64(renewalPeriod) * (1 + renewalJitter*k.world.random())) {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(pause):
 		}
 		k.mu.Lock()
-		if time.Since(k.world.begun) >= time.Duration(k.world.spec.StartNs) {
-			k.mu.Unlock()
-			return
-		}
-		if ctx.Err() == nil {
+		if ctx.Err() == nil && !time.Now().Before(k.due) {
+			k.posted, k.due = time.Now(), time.Now().Add(statusPeriod)
 			k.world.editNode(k.node, func(node *v1.Node) {
 				for i := range node.Status.Conditions {
 					node.Status.Conditions[i].LastHeartbeatTime = metav1.NewTime(time.Now().Truncate(time.Second))
@@ -85,6 +81,14 @@ func (k *kubelet) report(ctx context.Context) {
 		}
 		k.mu.Unlock()
 	}
+}
+
+// postsNow notes that it posts a status that may have changed: from 1.31 on the next one may come half a period earlier or later.
+func (k *kubelet) postsNow() {
+	delay := time.Duration(float64(statusPeriod) * (k.world.random() - 0.5))
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.posted, k.due = time.Now(), time.Now().Add(statusPeriod+delay)
 }
 
 func (k *kubelet) renew() {
@@ -111,15 +115,15 @@ func (k *kubelet) start() {
 	}
 }
 
-// stop silences the kubelet; it returns when it renewed last (zero: never).
-func (k *kubelet) stop() time.Time {
+// stop silences the kubelet; it returns when it renewed last (zero: never), and whether it has posted since then.
+func (k *kubelet) stop() (time.Time, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.cancel != nil {
 		k.cancel()
 		k.cancel = nil
 	}
-	return k.renewed
+	return k.renewed, k.posted.After(k.renewed)
 }
 
 func (k *kubelet) isUp() bool {
@@ -130,6 +134,7 @@ func (k *kubelet) isUp() bool {
 
 // post writes the Ready condition as the kubelet itself does.
 func (w *world) post(node string, status v1.ConditionStatus) {
+	w.kubelet(node).postsNow()
 	w.editNode(node, func(node *v1.Node) {
 		now := metav1.NewTime(time.Now().Truncate(time.Second))
 		for i := range node.Status.Conditions {

@@ -74,6 +74,8 @@ type lastRenewal struct {
 	AtNs    int64    `json:"atNs"`
 	Node    string   `json:"node"`
 	Seconds *float64 `json:"seconds"`
+	// It has posted a status since then.
+	Posted bool `json:"posted"`
 }
 
 const (
@@ -143,8 +145,9 @@ func play(asked spec) recording {
 
 // silence stops a kubelet and tells when it renewed last.
 func (w *world) silence(stop event) lastRenewal {
-	renewed := lastRenewal{stop.AtNs, stop.Node, nil}
-	if last := w.kubelet(stop.Node).stop(); !last.IsZero() {
+	last, posted := w.kubelet(stop.Node).stop()
+	renewed := lastRenewal{stop.AtNs, stop.Node, nil, posted}
+	if !last.IsZero() {
 		seconds := w.secondsAt(last)
 		renewed.Seconds = &seconds
 	}

@@ -6,6 +6,7 @@ import pytest
 
 from builders import (
     EXCLUDE_LABEL,
+    STEPS,
     make_event,
     make_lease,
     make_node,
@@ -63,7 +64,7 @@ def test_a_node_that_is_created_with_a_status_was_heard_at_that_instant(
             make_event(13, "kubelet-stop", "n0"),
         ]
     )
-    assert last_heartbeat_window(snapshot, scenario, 3, "n0") == (ns(last), ns(last))
+    assert last_heartbeat_window(snapshot, scenario, 3, "n0", STEPS) == (ns(last), ns(last))
 
 
 def test_a_node_that_is_created_again_elsewhere_waits_in_each_line_for_itself() -> None:

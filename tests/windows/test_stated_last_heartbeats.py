@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from builders import (
+    STEPS,
     default_tolerations,
     epoch_ns,
     make_event,
@@ -96,7 +97,7 @@ def test_bounds_and_windows_hold_both_silences_of_a_kubelet_that_is_heard_once_m
 def test_a_kubelet_that_is_silent_renews_no_more_before_it_stops_again() -> None:
     snapshot = make_snapshot(["n0"], renewed=-2)
     stops = [make_event(at, "kubelet-stop", "n0") for at in (5, 40)]
-    assert last_heartbeat_window(snapshot, make_scenario(stops), 1, "n0") == (ns(-2), ns(-2))
+    assert last_heartbeat_window(snapshot, make_scenario(stops), 1, "n0", STEPS) == (ns(-2), ns(-2))
 
 
 def test_bounds_hold_a_lease_older_than_the_return_which_counts_once_more_a_tick_later() -> None:
@@ -144,7 +145,7 @@ def test_a_renewal_that_a_clock_wrote_which_is_ahead_does_not_tell_when_it_was(
     snapshot = make_snapshot(["n0", "n1"], leases=[make_lease("n0", ahead)])
     for stop in (2, 30):
         scenario = make_scenario([make_event(stop, "kubelet-stop", "n0")], horizon=200)
-        told = last_heartbeat_window(snapshot, scenario, 0, "n0")
+        told = last_heartbeat_window(snapshot, scenario, 0, "n0", STEPS)
         assert told == (ns(stop - 10.4), ns(stop))
         prediction = predict(snapshot, scenario, settled("1.29.6"))
         [gone] = [
@@ -158,6 +159,6 @@ def test_a_process_younger_than_such_a_renewal_may_have_heard_it_as_soon_as_it_b
     plain = make_snapshot(["n0", "n1"], leases=[make_lease("n0", 100)])
     snapshot = replace(plain, control_plane=leads)
     scenario = make_scenario([make_event(2, "kubelet-stop", "n0")], horizon=200)
-    assert last_heartbeat_window(snapshot, scenario, 0, "n0")[0] < ns(-1)
+    assert last_heartbeat_window(snapshot, scenario, 0, "n0", STEPS)[0] < ns(-1)
     (first, *_) = predict(snapshot, scenario, settled("1.29.6")).nodes[0].changes
     assert (first.value, first.earliest_seconds) == ("Unknown", -1 + 40)

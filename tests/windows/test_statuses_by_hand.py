@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from builders import make_event, make_lease, make_node, make_scenario, make_snapshot, ns
+from builders import STEPS, make_event, make_lease, make_node, make_scenario, make_snapshot, ns
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
@@ -20,7 +20,7 @@ def test_a_kubelet_that_is_up_renews_as_before_its_status_or_from_then_on() -> N
     snapshot = make_snapshot([make_node("a")], leases=[make_lease("a", renewed=-3)])
     scenario = make_scenario([posts_at(20), make_event(25, "kubelet-stop", "a")])
 
-    assert last_heartbeat_spans(snapshot, scenario, 1, "a") == (
+    assert last_heartbeat_spans(snapshot, scenario, 1, "a", STEPS) == (
         (ns(17), ns(17.8)),
         (ns(20), ns(20)),
     )
@@ -48,7 +48,7 @@ def test_a_status_of_a_kubelet_that_was_silent_is_a_renewal() -> None:
     snapshot = make_snapshot([silent], leases=[make_lease("a", renewed=-100)])
     scenario = make_scenario([posts_at(20, "True"), make_event(25, "kubelet-stop", "a")])
 
-    assert last_heartbeat_window(snapshot, scenario, 1, "a") == (ns(20), ns(20))
+    assert last_heartbeat_window(snapshot, scenario, 1, "a", STEPS) == (ns(20), ns(20))
 
 
 def test_within_the_window_of_a_return_nobody_knows_the_renewals_whatever_is_posted_later() -> None:
@@ -57,7 +57,7 @@ def test_within_the_window_of_a_return_nobody_knows_the_renewals_whatever_is_pos
     events = [make_event(0, "kubelet-stop", "a"), back, posts_at(66)]
     scenario = make_scenario([*events, make_event(90, "kubelet-stop", "a")])
 
-    assert last_heartbeat_spans(snapshot, scenario, 3, "a") == ((ns(79.6), ns(90)),)
+    assert last_heartbeat_spans(snapshot, scenario, 3, "a", STEPS) == ((ns(79.6), ns(90)),)
 
 
 def test_a_node_is_given_up_as_late_as_its_kubelet_can_have_renewed_after_a_status() -> None:

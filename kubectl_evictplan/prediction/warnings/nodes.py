@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubectl_evictplan.cluster.kubelets import observed_at_ns
 from kubectl_evictplan.cluster.timeline import POD_GC, NodeBecameUnknown
 from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
 from kubectl_evictplan.kube.topology import (
@@ -17,6 +18,7 @@ from kubectl_evictplan.prediction.warnings.context import (
     Statements,
     WarningContext,
 )
+from kubectl_evictplan.scenarios.actions.processes import StopKubelet
 from kubectl_evictplan.windows.unknowns.last_heartbeats import longest_renewal_ns
 
 # Clocks of a healthy cluster differ by less, and condition times are whole seconds.
@@ -38,20 +40,24 @@ def missing_lease(context: WarningContext) -> Statements:
 
 
 def status_may_come_late(context: WarningContext) -> Statements:
-    """What a kubelet posts after its last renewal counts as a sign of life (``tryUpdateNodeHealth``), and is played nowhere."""
+    """What a kubelet posts after its last renewal counts as a sign of life (``tryUpdateNodeHealth``); that is played only where it is due."""
+    snapshot, scenario = context.snapshot, context.scenario
+    # What was posted before shows in the snapshot.
+    looked_ns = observed_at_ns(snapshot, scenario.start_ns) - scenario.start_ns
     silenced = {
         name
-        for event in context.scenario.events
-        if event.kubelets_up is False
+        for event in scenario.events
+        if isinstance(event, StopKubelet) and event.last_heartbeat_ns is None
         for name in event.nodes
+        if event.at_ns > looked_ns
     }
     given_up = {entry.node for entry in context.entries(NodeBecameUnknown)}
-    leases, period_ns = context.snapshot.leases, context.configuration.node_monitor_period_ns
+    leases, period_ns = snapshot.leases, context.configuration.node_monitor_period_ns
     for name in silenced & given_up:
         late_ns = longest_renewal_ns(leases.get(name)) + period_ns
         yield Statement(
-            "should a kubelet post its status, as it does every 5 minutes, between its last renewal and its "
-            f"silence, its node is given up later than told here, by up to {format_duration(late_ns)}",
+            "should a kubelet post a status that has changed between its last renewal and its silence, "
+            f"its node is given up later than told here, by up to {format_duration(late_ns)}",
             (name,),
         )
 

@@ -1,4 +1,4 @@
-"""The last renewal of each kubelet before it falls silent.
+"""The last sign of life of each kubelet before it falls silent: a renewal, or a status that it posts after that (``status_posts``).
 
 The snapshot shows the last renewal before it was taken; a kubelet that stops later has renewed in between,
 every quarter of the lease's duration and up to 4 % more. What the monitor sees of a last renewal is the first
@@ -24,6 +24,8 @@ from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.windows.alike_nodes import AlikeNodes
 from kubectl_evictplan.windows.pieces import Piece
 from kubectl_evictplan.windows.spans import Span, merge_spans
+from kubectl_evictplan.windows.unknowns.status_posts import posts_between
+from kubectl_evictplan.windows.unknowns.tick_cells import TickSteps
 from kubectl_evictplan.windows.unknowns.unknown import Unknown, sequence
 
 # The kubelet jitters its renewal period by up to 4 %.
@@ -38,11 +40,15 @@ class LastHeartbeats(Unknown[Piece]):
     """Of every kubelet that stops at an instant of which the snapshot does not show its last renewal."""
 
     name = "last heartbeats"
-    what = "when each kubelet renewed its Lease for the last time before it fell silent"
+    what = (
+        "when each kubelet renewed its Lease for the last time before it fell silent, and whether it posted "
+        "its status after that, where one was due"
+    )
 
-    def __init__(self, snapshot: ClusterSnapshot, alike: AlikeNodes) -> None:
+    def __init__(self, snapshot: ClusterSnapshot, alike: AlikeNodes, steps: TickSteps) -> None:
         self._snapshot = snapshot
         self._alike = alike
+        self._steps = steps
         # By the scenario's identity.
         self._windows: dict[int, tuple[Scenario, HeartbeatWindows]] = {}
         self._kinds: dict[int, dict[str, Hashable]] = {}
@@ -99,7 +105,7 @@ class LastHeartbeats(Unknown[Piece]):
     def _windows_of(self, scenario: Scenario) -> HeartbeatWindows:
         found = self._windows.get(id(scenario))
         if found is None:
-            windows = heartbeat_windows(self._snapshot, scenario)
+            windows = heartbeat_windows(self._snapshot, scenario, self._steps)
             found = self._windows[id(scenario)] = scenario, windows
             self._kinds[id(scenario)] = self._kinds_of(scenario)
         return found[1]
@@ -144,12 +150,14 @@ def _filled_in(scenario: Scenario, windows: HeartbeatWindows, chosen: Iterable[i
     return replace(scenario, events=tuple(events))
 
 
-def heartbeat_windows(snapshot: ClusterSnapshot, scenario: Scenario) -> HeartbeatWindows:
+def heartbeat_windows(
+    snapshot: ClusterSnapshot, scenario: Scenario, steps: TickSteps
+) -> HeartbeatWindows:
     """Windows of every unknown last heartbeat; of kubelets that nobody has heard there is none."""
     nodes = {node.name: node for node in snapshot.nodes}
     return {
         index: [
-            (name, last_heartbeat_spans(snapshot, scenario, index, name))
+            (name, last_heartbeat_spans(snapshot, scenario, index, name, steps))
             for name in event.nodes
             if _is_heard(snapshot, scenario, index, name, nodes.get(name))
         ]
@@ -177,20 +185,21 @@ def _is_heard(
 
 
 def last_heartbeat_window(
-    snapshot: ClusterSnapshot, scenario: Scenario, index: int, name: str
+    snapshot: ClusterSnapshot, scenario: Scenario, index: int, name: str, steps: TickSteps
 ) -> Span:
-    """Earliest and latest offset of the last renewal before the stop event at ``index``."""
-    spans = last_heartbeat_spans(snapshot, scenario, index, name)
+    """Earliest and latest of ``last_heartbeat_spans``."""
+    spans = last_heartbeat_spans(snapshot, scenario, index, name, steps)
     return spans[0][0], spans[-1][1]
 
 
 def last_heartbeat_spans(
-    snapshot: ClusterSnapshot, scenario: Scenario, index: int, name: str
+    snapshot: ClusterSnapshot, scenario: Scenario, index: int, name: str, steps: TickSteps
 ) -> tuple[Span, ...]:
-    """Offsets at which the last renewal before the stop event at ``index`` can lie, as disjoint spans.
+    """Offsets of the last renewal before the stop event at ``index``, or of one that is as good as what was posted later; disjoint, in order.
 
-    Known exactly while the next renewal after the Lease's renewTime is not yet due. What lies after the look was written by
-    a clock that is ahead, nobody knows by how much, and tells nothing.
+    The renewal is known exactly while the next one after the Lease's renewTime is not yet due. What lies after the look was written by
+    a clock that is ahead, nobody knows by how much, and tells nothing. Ticks come so far apart as ``steps`` say: the one after
+    the tick that sees the post accepts the Lease once more.
     """
     at_ns = scenario.events[index].at_ns
     lease = snapshot.leases.get(name)
@@ -199,11 +208,16 @@ def last_heartbeat_spans(
     spans: list[Span] = []
     for known_ns in known:
         if known_ns is None:
-            return ((at_ns - longest_ns, at_ns),)
+            spans = [(at_ns - longest_ns, at_ns)]
+            break
         if silent:
             spans.append((known_ns, known_ns))
         else:
             spans += last_renewal_spans(known_ns, at_ns, period_ns, longest_ns)
+    if not silent:
+        since_ns = min(low_ns for low_ns, _ in spans)
+        for low_ns, high_ns in posts_between(snapshot, scenario, index, name, since_ns):
+            spans.append((low_ns + steps.shortest_ns, high_ns + steps.longest_ns))
     return tuple(merge_spans(sorted(spans), 0))
 
 

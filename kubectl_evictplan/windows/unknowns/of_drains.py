@@ -20,6 +20,7 @@ from kubectl_evictplan.windows.unknowns.last_heartbeats import (
     sampled_heartbeats,
 )
 from kubectl_evictplan.windows.unknowns.starts import has_unknown_instants
+from kubectl_evictplan.windows.unknowns.tick_meetings import tick_steps
 from kubectl_evictplan.windows.unknowns.unknown import Unknown, sequence
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ class DrainLatencies(Unknown[DrawnRun]):
     def settle(self, part: DrawnRun, most: int) -> Iterator[DrawnRun]:
         """``most`` draws, each at every pace."""
         world, scenario = self._world, part.scenario
-        windows = {} if world.quiet else heartbeat_windows(world.snapshot, scenario)
+        steps = tick_steps(world.snapshot, world.configuration)
+        windows = {} if world.quiet else heartbeat_windows(world.snapshot, scenario, steps)
         for seed in range(most):
             played = sampled_heartbeats(scenario, windows, seed) if windows else scenario
             played = _settled(played, seed)

@@ -25,7 +25,7 @@ from kubectl_evictplan.windows.spent_tokens import all_down_until_ns, still_in_l
 from kubectl_evictplan.windows.unknowns.last_heartbeats import LastHeartbeats
 from kubectl_evictplan.windows.unknowns.monitor_ticks import MonitorPhase, TickCost
 from kubectl_evictplan.windows.unknowns.starts import KubeletReturns, ProcessStarts
-from kubectl_evictplan.windows.unknowns.tick_meetings import TickMeetings
+from kubectl_evictplan.windows.unknowns.tick_meetings import TickMeetings, tick_steps
 from kubectl_evictplan.windows.unknowns.tick_orders import TickOrders
 from kubectl_evictplan.windows.unknowns.unknown import Unknown, settled
 
@@ -256,8 +256,8 @@ def pieces(
     alike: AlikeNodes,
 ) -> list[Piece]:
     """Pieces that together stand for all node runs, for at most about ``runs_max`` of them (two for each piece)."""
-    heartbeats = LastHeartbeats(snapshot, alike)
     meetings = TickMeetings(snapshot, configuration)
+    heartbeats = LastHeartbeats(snapshot, alike, tick_steps(snapshot, configuration))
     returns = KubeletReturns(configuration)
     # Where ticks of a new process fall follows from its start and from what they cost.
     processes = ProcessStarts(configuration, meetings.instants, meetings.begin_instants)

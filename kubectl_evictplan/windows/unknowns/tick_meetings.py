@@ -28,6 +28,7 @@ from kubectl_evictplan.windows.newest_statuses import NewestStatuses
 from kubectl_evictplan.windows.spans import Span
 from kubectl_evictplan.windows.spent_tokens import StatesBefore, zones_without_token
 from kubectl_evictplan.windows.unknowns.last_heartbeats import longest_renewal_ns
+from kubectl_evictplan.windows.unknowns.tick_cells import TickSteps
 
 # Measured on recorded control planes: ticks cost 4-8 ms, passes about 1 ms. Larger clusters copy more
 # nodes per tick.
@@ -41,6 +42,12 @@ def monitor_cost_max_ns(snapshot: ClusterSnapshot) -> int:
     """The most that a tick costs which has nothing to write."""
     nodes = len(snapshot.nodes) + sum(snapshot.bystanders.values())
     return MONITOR_COST_MAX_NS + MONITOR_COST_PER_NODE_NS * nodes
+
+
+def tick_steps(snapshot: ClusterSnapshot, configuration: ControllerConfiguration) -> TickSteps:
+    """How far apart two ticks come that have nothing to write."""
+    period_ns = configuration.node_monitor_period_ns
+    return TickSteps(period_ns, period_ns + monitor_cost_max_ns(snapshot))
 
 
 class TickMeetings:
