@@ -38,6 +38,7 @@ _FIRST_WORDS = {
 }
 # Connection options that kubectl lacks, or that are not for a question at a prompt.
 _NOT_ASKED_WITH = ("--chunk-size", "--request-timeout")
+_OUTPUT = ("-o", "--output")
 _SHORT = {"-n": "--namespace", "-f": "--filename"}
 _FILE_OPTIONS = (
     "--filename",
@@ -49,7 +50,12 @@ _FILE_OPTIONS = (
     "--resume",
     "--rollback",
     "--status",
+    "--adopt",
+    "--policy",
 )
+# Commands whose words are files; behind those of ``apply`` other words may stand as well.
+_TAKE_FILES = (["what-if", "scenario"], ["sweep", "fleet"], ["verify"], ["diff"])
+_TAKE_PLANS = (["apply"], ["apply", "plan"])
 _ZONES = r"jsonpath={.items[*].metadata.labels.topology\.kubernetes\.io/zone}"
 
 
@@ -88,15 +94,19 @@ def complete(words: Sequence[str]) -> tuple[list[str], int]:
     """Candidates for the last of ``words`` and what the shell may add to them."""
     *before, unfinished = words
     option = _option_before(before)
-    if option in _FILE_OPTIONS:
+    if option in _FILE_OPTIONS or (option in _OUTPUT and before[:1] == ["snapshot"]):
         return [], _FILES
     question = _question(before, option)
     names = [] if option else list(_first_words(before))
     names += _ask(question, before) if question is not None else []
     offered = [name for name in names if name.startswith(unfinished)]
-    # A plan's name; shells offer files where nothing else begins so.
-    takes_file = not option and list(before) in (["apply"], ["apply", "plan"])
-    directive = _FILES if takes_file else _NO_FILES
+    if before == ["explain"]:
+        from kubectl_evictplan.report.codes import explanations
+
+        offered += [code for code in explanations() if code.startswith(unfinished)]
+    # Shells offer files where nothing else begins so.
+    takes_file = before in _TAKE_PLANS or any(before[: len(one)] == one for one in _TAKE_FILES)
+    directive = _FILES if takes_file and not option else _NO_FILES
     return [*offered, *_from_click(before, unfinished)], directive
 
 
@@ -107,7 +117,9 @@ def _option_before(before: Sequence[str]) -> str:
 
 
 def _question(before: Sequence[str], option: str) -> Question | None:
-    """What names may stand here, or None where no name may."""
+    """What names may stand here, or None where no name may, and where they are those of a file."""
+    if any(word.startswith(("-f", "--filename")) for word in before):
+        return None
     if option in _NAMED_BY_OPTION:
         return _NAMED_BY_OPTION[option]
     kind = _kind(before)

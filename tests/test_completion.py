@@ -77,8 +77,29 @@ def test_apply_knows_the_words_of_what_if_and_the_options_of_plans(nobody: dict[
     assert completed(["apply", "--resume", ""], nobody) == [":0"]
 
 
-def test_file_names_are_left_to_the_shell(nobody: dict[str, str]) -> None:
-    assert completed(["what-if", "taint", "node", "n1", "-f", ""], nobody) == [":0"]
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["what-if", "taint", "node", "n1", "-f"],
+        ["what-if", "cordon", "n1", "--policy"],
+        ["what-if", "scenario"],
+        ["sweep", "fleet"],
+        ["verify"],
+        ["diff", "a.json"],
+        ["snapshot", "-o"],
+    ],
+)
+def test_file_names_are_left_to_the_shell(words: list[str], nobody: dict[str, str]) -> None:
+    assert completed([*words, ""], nobody) == [":0"]
+
+
+def test_codes_are_offered_to_be_explained(nobody: dict[str, str]) -> None:
+    assert completed(["explain", "budget-br"], nobody) == ["budget-broken", ":4"]
+
+
+def test_names_of_the_cluster_are_not_offered_for_a_file(tmp_path: Path) -> None:
+    environment = kubectl_that(tmp_path, "echo w1")
+    assert completed(["what-if", "cordon", "-f", "c.json", "w"], environment) == [":4"]
 
 
 @pytest.mark.parametrize(
