@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +24,7 @@ from kubectl_evictplan.commands.applying import (
 from kubectl_evictplan.commands.command import command
 from kubectl_evictplan.commands.connection_options import (
     CONNECTION_OPTIONS,
+    changeable_cluster,
     connection_words,
     take_connection,
 )
@@ -113,9 +113,8 @@ def _carry_out(file: str, how: ApplyOptions) -> None:
         known = Correction(("apply", file), ("apply", "--status", str(journal)))
         message = "this plan has been begun: its journal exists"
         raise mistake(message, known, location=str(journal))
-    from kubectl_evictplan.live.mutations import cluster_api
 
-    with cluster_api(how.connection, os.environ) as api:
+    with changeable_cluster(how.connection) as api:
         proceed(plan, path, how, api, is_new=False)
 
 

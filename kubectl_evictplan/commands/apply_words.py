@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from kubectl_evictplan.commands import drain as drains
 from kubectl_evictplan.commands import taint as taints
 from kubectl_evictplan.commands.apply_options import MutationCommand
 from kubectl_evictplan.commands.applying import check_drift_kinds, journal_of, proceed
+from kubectl_evictplan.commands.connection_options import changeable_cluster
 from kubectl_evictplan.commands.file_arguments import refuse_existing
 from kubectl_evictplan.commands.journal_file import refuse_odd_journal
 from kubectl_evictplan.commands.planning import check_plan_options, planned, write_plan
@@ -47,7 +47,6 @@ def _carry_out(
     if how.journal is not None:
         refuse_existing(("--journal",), how.journal, "plan.journal.jsonl", force=None)
         refuse_odd_journal(how.journal, may_be_new=True)
-    from kubectl_evictplan.live.mutations import cluster_api
     from kubectl_evictplan.report.plan_review import NOTHING_TO_DO
 
     with Progress(sys.stderr) as progress, collecting_rarely():
@@ -62,7 +61,7 @@ def _carry_out(
     if how.dry_run == "none":
         refuse_existing(("--journal",), str(journal_of(path, how)), "my.journal.jsonl", force=None)
         write_plan(made, str(path), how.connection, force=False)
-    with cluster_api(how.connection, os.environ) as api:
+    with changeable_cluster(how.connection) as api:
         proceed(made, path, how, api, is_new=True)
 
 

@@ -28,6 +28,7 @@ from kubectl_evictplan.commands.applying import (
     show,
 )
 from kubectl_evictplan.commands.clock_check import check_clocks
+from kubectl_evictplan.commands.connection_options import changeable_cluster
 from kubectl_evictplan.commands.file_arguments import exists
 from kubectl_evictplan.commands.ledgers import keep_ledger
 from kubectl_evictplan.commands.plan_file import read_plan_file
@@ -53,7 +54,6 @@ def resume(journal: Path, file: str | None, how: ApplyOptions) -> None:
     """
     from kubectl_evictplan.apply.resume import refuse_other
     from kubectl_evictplan.apply.run import is_finished
-    from kubectl_evictplan.live.mutations import cluster_api
 
     _refuse_meaningless(how, "--resume", journal=how.journal)
     found = _status(journal)
@@ -66,7 +66,7 @@ def resume(journal: Path, file: str | None, how: ApplyOptions) -> None:
     if is_finished(state):
         # Its lock may still have to be given back, and its ledger to be written.
         click.echo(f"all of this run was done at {state.last_at}: nothing is sent", err=True)
-    with cluster_api(how.connection, os.environ) as api:
+    with changeable_cluster(how.connection) as api:
         check_clocks(api, accept_skew=how.accept_skew)
         accepted = _review(plan, path, state, how, api) if found.resumable else ()
         if how.dry_run != "none":
@@ -90,7 +90,6 @@ def resume(journal: Path, file: str | None, how: ApplyOptions) -> None:
 
 def roll_back(journal: Path, how: ApplyOptions) -> None:
     """Take back what a run did, once that was shown and asked."""
-    from kubectl_evictplan.live.mutations import cluster_api
     from kubectl_evictplan.report.rest_review import taking_back_blocks
 
     _refuse_meaningless(
@@ -113,7 +112,7 @@ def roll_back(journal: Path, how: ApplyOptions) -> None:
         return
     if left:
         confirm(0, how, "Take it back?")
-    with cluster_api(how.connection, os.environ) as api:
+    with changeable_cluster(how.connection) as api:
         check_clocks(api, accept_skew=how.accept_skew)
         run = carrying.options(
             api,
@@ -132,7 +131,6 @@ def adopt(path: Path, how: ApplyOptions) -> None:
     from kubectl_evictplan.apply.endings import Ended, exit_code
     from kubectl_evictplan.apply.files import LocalFiles
     from kubectl_evictplan.apply.preflight import CheckFailed
-    from kubectl_evictplan.live.mutations import cluster_api
     from kubectl_evictplan.report.run_words import ending_words
 
     drift = next(iter(how.accept_drift), None)
@@ -150,7 +148,7 @@ def adopt(path: Path, how: ApplyOptions) -> None:
     if not plan.operations:
         raise mistake("this plan has nothing to do, so no run of it was lost", location=str(path))
     journal = journal_of(path, how)
-    with cluster_api(how.connection, os.environ) as api:
+    with changeable_cluster(how.connection) as api:
         run = carrying.options(
             api,
             how.connection,

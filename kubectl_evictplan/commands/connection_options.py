@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,6 +21,7 @@ from kubectl_evictplan.live.flags import (
 )
 
 if TYPE_CHECKING:
+    from kubectl_evictplan.apply.cluster import ClusterApi
     from kubectl_evictplan.commands.terminal import Progress
     from kubectl_evictplan.kube.objects import ClusterSnapshot
 
@@ -134,9 +137,10 @@ def load_live(connection: ConnectionFlags, progress: Progress, *, strict: bool) 
     from kubectl_evictplan.live.reader import read_cluster
 
     try:
-        return read_cluster(
-            connection, os.environ, strict=strict, progress=progress.listing, warn=_warn
-        )
+        with asking_same_cluster(connection):
+            return read_cluster(
+                connection, os.environ, strict=strict, progress=progress.listing, warn=_warn
+            )
     except NoClusterNamed as error:
         if _takes_files():
             # Files are the other way, and perhaps one lies here.
@@ -145,12 +149,28 @@ def load_live(connection: ConnectionFlags, progress: Progress, *, strict: bool) 
             if beside := files_beside():
                 problem.correction = Correction((), ("-f", beside[0]), example=True)
         raise
+
+
+@contextmanager
+def asking_same_cluster(connection: ConnectionFlags) -> Iterator[None]:
+    """Let what is to be asked of kubectl about a problem be asked about the cluster that the options name."""
+    try:
+        yield
     except ProblemsError as error:
         for problem in error.problems:
             if problem.correction and problem.correction.first:
                 first = _about_the_same(problem.correction.first, connection)
                 problem.correction = problem.correction._replace(first=first)
         raise
+
+
+@contextmanager
+def changeable_cluster(connection: ConnectionFlags) -> Iterator[ClusterApi]:
+    """Connect to the cluster that ``apply`` changes."""
+    from kubectl_evictplan.live.mutations import cluster_api
+
+    with asking_same_cluster(connection), cluster_api(connection, os.environ) as api:
+        yield api
 
 
 def _takes_files() -> bool:
@@ -168,7 +188,12 @@ def _about_the_same(commands: str, connection: ConnectionFlags) -> str:
     ]
     parts = commands.split(" && ")
     return " && ".join(
-        part + "".join(one for one in named if "config" not in part or "--kubeconfig" in one)
+        part
+        + "".join(
+            one
+            for one in named
+            if one not in part and ("config" not in part or "--kubeconfig" in one)
+        )
         for part in parts
     )
 

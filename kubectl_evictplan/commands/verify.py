@@ -13,7 +13,11 @@ import click
 
 from kubectl_evictplan.commands.captured_sightings import captured_sightings
 from kubectl_evictplan.commands.command import command
-from kubectl_evictplan.commands.connection_options import CONNECTION_OPTIONS, take_connection
+from kubectl_evictplan.commands.connection_options import (
+    CONNECTION_OPTIONS,
+    asking_same_cluster,
+    take_connection,
+)
 from kubectl_evictplan.commands.file_arguments import check_files
 from kubectl_evictplan.commands.options import COMMON_OPTIONS, named_time_zone
 from kubectl_evictplan.commands.output import output_settings, write_document
@@ -106,7 +110,10 @@ def verify(
         _refuse_later_start(given, sightings)
         ledger = watched.ledger(sightings)
     else:
-        with _observing(flags, expectation, cluster_uid) as observation:
+        with (
+            asking_same_cluster(flags),
+            _observing(flags, expectation, cluster_uid) as observation,
+        ):
             interrupted = watch and watched.follow(observation)
             ledger = watched.ledger(observation.sightings())
     _write(ledger, output, color, zone)

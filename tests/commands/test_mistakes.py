@@ -236,3 +236,14 @@ def test_a_name_of_no_file_is_no_file(ask: Ask, words: str, said: str, instead: 
         f"error: {said}",
         f"for example: {PROGRAM}{instead}",
     ]
+
+
+@pytest.mark.parametrize(
+    "words", ["verify p.json", "what-if cordon worker-b1", "apply drain worker-b1"]
+)
+def test_kubectl_is_to_be_asked_about_the_cluster_that_was_named(ask: Ask, words: str) -> None:
+    assert say(ask, f"{PROGRAM}what-if cordon worker-b1 -f cluster.json --out p.json").code == 0
+    Path("config").write_text("{apiVersion: v1, kind: Config, current-context: gone}")
+    answer = say(ask, f"{PROGRAM}{words} --kubeconfig config")
+    look = "try: kubectl config get-contexts --kubeconfig config && "
+    assert answer.err.splitlines()[-1] == f"{look}{PROGRAM}{words} --kubeconfig config"
