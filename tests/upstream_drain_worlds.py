@@ -47,6 +47,8 @@ class UpstreamDrainWorld(msgspec.Struct, rename="camel"):
     events: list[DrainHappening]
     # From when to when after its binding a pod of an owner is Ready.
     ready_ns: tuple[int, int]
+    # Without limits, which are not modelled (docs/fidelity.md); 0 would be what kubectl has by itself.
+    kubectl_qps: float = -1
     exit_is_told_ns: tuple[int, int] = EXIT_IS_TOLD_NS
     slowest_write_ns: int = 0
     tick_cost_ns: int = 1_000
@@ -87,7 +89,7 @@ class _DrainDrawing:
     def _app(self, name: str) -> Iterator[DrainHappening]:
         rng = self._rng
         kinds = ("Deployment", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "")
-        kind, replicas = rng.choice(kinds), rng.choice((1, 2, 3, 4, 5, 6))
+        kind, replicas = rng.choice(kinds), rng.choice((1, 2, 3, 3, 4, 5, 6, 8, 14, 25))
         least, most = rng.choice(_BUDGETS)
         made_ns = rng.randint(SECOND_NS, 5 * SECOND_NS)
         if least is not None or most is not None:

@@ -26,6 +26,8 @@ type spec struct {
 	Events     []event `json:"events"`
 	// From when to when after its binding a pod of an owner is ready (drains/).
 	ReadyNs [2]int64 `json:"readyNs"`
+	// 0: what kubectl has by itself (5 requests a second after 10 at once), -1: no limit.
+	KubectlQPS float32 `json:"kubectlQps"`
 	// From when to when after a container's exit it is told.
 	ExitIsToldNs [2]int64 `json:"exitIsToldNs"`
 }

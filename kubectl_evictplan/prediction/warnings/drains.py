@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from kubectl_evictplan.cluster.timeline import DrainEnd
@@ -16,7 +17,7 @@ from kubectl_evictplan.kube.disruption import (
     is_stale,
     sync_fails,
 )
-from kubectl_evictplan.kube.drain_filters import OVERRIDES, Reason
+from kubectl_evictplan.kube.drain_filters import OVERRIDES, Decision, Reason, filter_pods
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.kube.owners import known_namespaces, terminating_namespaces
 from kubectl_evictplan.prediction.warnings.context import (
@@ -26,10 +27,15 @@ from kubectl_evictplan.prediction.warnings.context import (
     WarningContext,
 )
 from kubectl_evictplan.scenarios.actions.drain import drains_among
+from kubectl_evictplan.simulation.drain_parts import known_daemon_sets
 
 if TYPE_CHECKING:
     from kubectl_evictplan.windows.drain_instants import NodeDrain
     from kubectl_evictplan.windows.drain_outcomes import DrainOutcome
+
+# kubectl's own client, which nothing sets otherwise.
+_CLIENT_QPS, _CLIENT_BURST = 5, 10
+_CLIENT_LIMITS = f"{_CLIENT_QPS} requests of a kind a second after {_CLIENT_BURST} at once"
 
 
 def _outcomes(context: WarningContext) -> dict[NodeDrain, DrainOutcome]:
@@ -90,6 +96,50 @@ def drain_never_ends(context: WarningContext) -> Statements:
             f"the drain of {drain.node} {may}: kubectl {why}; --timeout would end it",
             {key.pod for key in waits} or {drain.node},
         )
+
+
+def kubectl_throttling(context: WarningContext) -> Statements:
+    """kubectl's own client limits its requests (``rest.DefaultQPS``), evictions and all others apart: no window spans that."""
+    if context.drains is None:
+        return
+    pods_of: defaultdict[str, list[Pod]] = defaultdict(list)
+    for pod in context.snapshot.pods:
+        pods_of[pod.node_name].append(pod)
+    daemon_sets = known_daemon_sets(context.snapshot)
+    for event in drains_among(context.events):
+        if event.parallel:
+            # ``apply`` drains in the place of kubectl, and does not limit itself.
+            continue
+        # Each node is read first, and written then.
+        cordons_later = 2 * _later(len(event.nodes))
+        if cordons_later:
+            yield Statement(
+                f"kubectl cordons {len(event.nodes)} nodes, and its client makes {_CLIENT_LIMITS}: it "
+                f"begins to drain up to {cordons_later:g}s later than told",
+                event.nodes,
+            )
+        for node in event.nodes:
+            filtered = filter_pods(pods_of[node], event.options, daemon_sets, 0)
+            decisions = Counter(one.decision for one in filtered)
+            number = 0 if decisions[Decision.REFUSE] else decisions[Decision.EVICT]
+            # The nodes are written and the pods listed by the client that also asks twice for each pod.
+            asked = number + len(event.nodes) + 1
+            looks_later = _later(asked + number)
+            deleted_later = _later(asked if event.disable_eviction else number)
+            late = [f"kubectl sees up to {looks_later:g}s later than told that they are gone"]
+            if deleted_later:
+                late.insert(0, f"the last goes up to {deleted_later:g}s later than told")
+            if number and looks_later:
+                yield Statement(
+                    f"kubectl evicts {number} pods of {node} at once, and its client makes "
+                    f"{_CLIENT_LIMITS}: {', and '.join(late)}",
+                    [node],
+                )
+
+
+def _later(requests: int) -> float:
+    """How many seconds the last of so many requests at once waits for its token."""
+    return max(0, requests - _CLIENT_BURST) / _CLIENT_QPS
 
 
 def namespace_terminating(context: WarningContext) -> Statements:

@@ -117,7 +117,7 @@ func (s *sayings) line(line string) {
 type access struct{ server *server }
 
 func (a access) ToRESTConfig() (*rest.Config, error) {
-	return &rest.Config{Host: "http://upstream", Transport: a.server}, nil
+	return &rest.Config{Host: "http://upstream", Transport: a.server, QPS: a.server.world.spec.KubectlQPS}, nil
 }
 
 func (access) ToRESTMapper() (meta.RESTMapper, error) {
