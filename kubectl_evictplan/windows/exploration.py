@@ -53,9 +53,9 @@ from kubectl_evictplan.windows.spent_tokens import (
     zones_without_token,
 )
 from kubectl_evictplan.windows.unknowns.last_heartbeats import LastHeartbeats
-from kubectl_evictplan.windows.unknowns.lines import TokenAtStart
 from kubectl_evictplan.windows.unknowns.of_node_runs import pieces
 from kubectl_evictplan.windows.unknowns.tick_meetings import TickMeetings, monitor_cost_max_ns
+from kubectl_evictplan.windows.unknowns.token_at_start import TokenAtStart
 
 if TYPE_CHECKING:
     from kubectl_evictplan.windows.wide_bounds import WideBounds

@@ -29,6 +29,7 @@ from kubectl_evictplan.controllers.node_lifecycle.rate_limited_timed_queue impor
     new_queue,
 )
 from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.windows.places_in_line import InLine, Placed, PlacesInLine
 from kubectl_evictplan.windows.spans import NEVER_NS
 from kubectl_evictplan.windows.unknowns.lines import (
     later_tokens,
@@ -36,15 +37,7 @@ from kubectl_evictplan.windows.unknowns.lines import (
     next_pass_ns,
     pass_matters,
 )
-from kubectl_evictplan.windows.zone_lines import (
-    InLine,
-    LineHistory,
-    LineRules,
-    Placed,
-    PlacesInLine,
-    Wait,
-    is_seen_late,
-)
+from kubectl_evictplan.windows.zone_lines import LineHistory, LineRules, Wait, is_seen_late
 
 _OUTSIDE = (Told.STATUS, Told.NODE_GONE, Told.UNTAINTED, Told.TAINTED)
 

@@ -16,17 +16,9 @@ from msgspec.structs import replace
 
 from kubectl_evictplan.windows.budget import Budget
 from kubectl_evictplan.windows.line_replay import LineReplay
+from kubectl_evictplan.windows.places_in_line import InLine, Order, Placed
 from kubectl_evictplan.windows.spans import NEVER_NS
-from kubectl_evictplan.windows.zone_lines import (
-    Groups,
-    InLine,
-    LineHistory,
-    LineRules,
-    Order,
-    Placed,
-    Wait,
-    ZoneLine,
-)
+from kubectl_evictplan.windows.zone_lines import Groups, LineHistory, LineRules, Wait, ZoneLine
 
 if TYPE_CHECKING:
     from kubectl_evictplan.windows.line_windows import WaitWindow

@@ -19,10 +19,11 @@ from msgspec.structs import replace
 
 from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import STALE_LISTER_NS
 from kubectl_evictplan.windows.line_replays import Alike, Replayed, Replays, Tokens
+from kubectl_evictplan.windows.places_in_line import Order
 from kubectl_evictplan.windows.spans import NEVER_NS, Span, disjoint_outcomes, merge_spans
 from kubectl_evictplan.windows.unknowns.lines import PassLag, StaleView, lags_between
 from kubectl_evictplan.windows.unknowns.order_in_line import OrderInLine, Served
-from kubectl_evictplan.windows.zone_lines import Groups, LineRules, Order, ZoneLine, groups_of
+from kubectl_evictplan.windows.zone_lines import Groups, LineRules, ZoneLine, groups_of
 
 # A pass is planned that long after its token, at the most.
 _PLANNED_NS = 10

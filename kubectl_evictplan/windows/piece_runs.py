@@ -25,13 +25,15 @@ from kubectl_evictplan.windows.pieces import Piece
 from kubectl_evictplan.windows.spent_tokens import EntriesLeft
 from kubectl_evictplan.windows.unknowns.lines import (
     PASS_LAG_MAX_NS,
-    FirstToken,
     PassInsideTick,
     StaleView,
-    TokenAtStart,
     instants,
-    token_stretches,
     views,
+)
+from kubectl_evictplan.windows.unknowns.token_at_start import (
+    FirstToken,
+    TokenAtStart,
+    token_stretches,
 )
 from kubectl_evictplan.windows.zone_lines import LineRules, ZoneLine
 
@@ -208,7 +210,8 @@ def _waits_of(
             for run, line in lines
         ]
     )
-    for stretch in token_stretches(own, first, seen_late=view.stale_lister):
+    stretches, are_all = token_stretches(own, first, seen_late=view.stale_lister)
+    for stretch in stretches:
         replayed = [
             (line, rules)
             for (run, line), token in zip(lines, stretch.of_lines, strict=True)
@@ -222,8 +225,9 @@ def _waits_of(
         spread = Spread(base_ns + width_ns, PASS_LAG_MAX_NS, gap_ns, end_ns, token_ns=width_ns)
         found.append(wait_windows(replayed, spread, piece.left_out_ns, services, known))
     waits = merge_waits(found, gap_ns, known.horizon_ns)
-    if left is not None and left.gone and any(map(_may_stand_still, own)):
-        # What is left of nodes that are gone may stay in line for as long, and takes any of its tokens.
+    # What is left of nodes that are gone may stay in line for as long, and takes any of its tokens.
+    eaten = left is not None and left.gone and any(map(_may_stand_still, own))
+    if eaten or not are_all:
         return _missing(waits, {TokenAtStart.name})
     return waits
 

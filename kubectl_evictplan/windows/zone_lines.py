@@ -1,10 +1,10 @@
-"""What the queue of one zone is told in one run, which of its nodes are alike, and where they stand in line."""
+"""What the queue of one zone is told in one run, and which of its nodes are alike."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import groupby, pairwise
+from itertools import groupby
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -16,6 +16,7 @@ from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, TRUE
 from kubectl_evictplan.controllers.releases import ReleaseProfile
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.windows.places_in_line import InLine
 from kubectl_evictplan.windows.spans import NEVER_NS
 
 # What makes a queue anew, or its process.
@@ -82,87 +83,6 @@ class LineRules(msgspec.Struct, frozen=True):
             return False
         tokens = 2 + 2 * max(rates_qps) * self.period_ns / SECOND_NS
         return not self.stale_lister or all(number > tokens for number in numbers)
-
-
-class InLine(msgspec.Struct, frozen=True):
-    """A node that waits: when it leaves unserved (``NEVER_NS``: it stays), and whether passes still see it as ready."""
-
-    name: str
-    leaves_ns: int
-    seen_late: bool = False
-
-    def placed(self, order: Order) -> str:
-        """Its place as text, another one for each node: the smaller the earlier. Who may cost a token for nothing comes first."""
-        return f"{int(not self.seen_late)}{order(self)}/{self.name}"
-
-
-# A node's place among those that one tick puts in line, as text, the smaller the earlier.
-Order = Callable[[InLine], str]
-
-
-class Placed(dict[InLine, str]):
-    """The places of all nodes in one order, each found out when it is first asked for."""
-
-    def __init__(self, order: Order) -> None:
-        super().__init__()
-        self._order = order
-
-    def __missing__(self, one: InLine) -> str:
-        place = self[one] = one.placed(self._order)
-        return place
-
-
-class PlacesInLine(msgspec.Struct, eq=False):
-    """What the queue of a replay calls nodes: it orders those of one tick by their names, so here they are called by their places."""
-
-    _placed: Placed
-    # Who was taken before whom that could have been taken as well: the replay is the same in every order that says so.
-    before: set[tuple[InLine, InLine]] = set()
-    _place_of: dict[str, str] = {}
-    _in_line: dict[str, InLine] = {}
-    # All that the queue has ever had since it was made, and of how many of them the order is noted.
-    _entered: set[str] = set()
-    _noted: int = 0
-
-    def of(self, name: str) -> str | None:
-        """The node's place; None where it has none."""
-        return self._place_of.get(name)
-
-    def give(self, one: InLine) -> str:
-        """Give the node its place."""
-        place = self._placed[one]
-        self._place_of[one.name], self._in_line[place] = place, one
-        return place
-
-    def take(self, name: str) -> str:
-        """Let the node get another place if it waits once more; the one that it had."""
-        return self._place_of.pop(name)
-
-    def at(self, place: str) -> InLine:
-        """Who has that place, or had it."""
-        return self._in_line[place]
-
-    def enter(self, place: str) -> None:
-        """Note that the queue has an entry of it."""
-        self._entered.add(place)
-
-    def made_anew(self) -> None:
-        """Note that another queue begins, in which nobody is."""
-        self._entered.clear()
-        self._noted = 0
-
-    def note_rivals(self, head: InLine, rivals: Iterable[InLine]) -> None:
-        """Note whom the head was taken before."""
-        self.before.update((head, rival) for rival in rivals)
-
-    def note_entered(self) -> None:
-        """Note the order of all that the queue ever had, where entries stay that nobody takes out.
-
-        Where they are in its heap depends on it, and so who is taken. Before somebody is it decides nothing.
-        """
-        if self._noted < len(self._entered):
-            self.before.update(pairwise(map(self._in_line.__getitem__, sorted(self._entered))))
-            self._noted = len(self._entered)
 
 
 class Wait(msgspec.Struct, eq=False):
@@ -331,9 +251,12 @@ class ZoneLine:
     @cached_property
     def unknown_after_ready_ns(self) -> list[int]:
         """When ticks write Ready=Unknown of nodes that were ready or new, sorted: a late view shows them ready."""
-        turns = (turn for several in self._turns_unknown.values() for turn in several)
-        written = {at_ns for at_ns, was in turns if is_seen_late(was, UNKNOWN)}
-        return sorted(at_ns for at_ns in written if at_ns >= self._written_since_ns)
+        return sorted({at for name in self._turns_unknown for at in self.unknown_after_ready(name)})
+
+    def unknown_after_ready(self, name: str) -> list[int]:
+        """When ticks write Ready=Unknown of that node, which was ready or new."""
+        since_ns, turns = self._written_since_ns, self._turns_unknown.get(name, ())
+        return [at_ns for at_ns, was in turns if at_ns >= since_ns and is_seen_late(was, UNKNOWN)]
 
     def places_of_views(self, instants: Iterable[int]) -> frozenset[int]:
         """Which of them these are."""
@@ -372,6 +295,16 @@ class ZoneLine:
     def leaving_ns(self) -> list[int]:
         """When somebody stops being worth a token, sorted."""
         return sorted({at_ns for several in self.leaving.values() for at_ns in several})
+
+    @cached_property
+    def waits_begin_ns(self) -> list[int]:
+        """Sorted, for each wait an instant before which it does not begin: each node waits once, and once more whenever it has left."""
+        first: dict[str, int] = {}
+        for each in self.told:
+            if each.name and each.told not in (Told.STATUS, Told.NODE_GONE, Told.REACHABLE):
+                first.setdefault(each.name, each.at_ns)
+        again = (at_ns for several in self.leaving.values() for at_ns in several)
+        return sorted((*self._of_members(first).values(), *again))
 
     @cached_property
     def entering_ns(self) -> list[int]:

@@ -14,16 +14,9 @@ from kubectl_evictplan.windows.budget import Budget
 from kubectl_evictplan.windows.line_replay import LineReplay
 from kubectl_evictplan.windows.line_replays import Replays
 from kubectl_evictplan.windows.line_windows import Spread, WaitWindow, wait_windows
+from kubectl_evictplan.windows.places_in_line import InLine, Order, Placed
 from kubectl_evictplan.windows.spans import Span
-from kubectl_evictplan.windows.zone_lines import (
-    InLine,
-    LineHistory,
-    LineRules,
-    Order,
-    Placed,
-    Wait,
-    ZoneLine,
-)
+from kubectl_evictplan.windows.zone_lines import LineHistory, LineRules, Wait, ZoneLine
 
 LAG = 0.105
 # What the windows of lines that differ by nothing but the lag of the passes are taken with.

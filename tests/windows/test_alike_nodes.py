@@ -26,9 +26,10 @@ from kubectl_evictplan.windows.alike_nodes import AlikeNodes
 from kubectl_evictplan.windows.line_replays import Asked, _replayed
 from kubectl_evictplan.windows.node_runs import NodeRunner
 from kubectl_evictplan.windows.piece_runs import line_rules
+from kubectl_evictplan.windows.places_in_line import Placed
 from kubectl_evictplan.windows.unknowns.lines import PASS_LAG_MAX_NS
 from kubectl_evictplan.windows.unknowns.of_node_runs import pieces
-from kubectl_evictplan.windows.zone_lines import Placed, ZoneLine, groups_of
+from kubectl_evictplan.windows.zone_lines import ZoneLine, groups_of
 
 SECOND_NS = 1_000_000_000
 

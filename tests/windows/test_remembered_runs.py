@@ -31,9 +31,10 @@ from kubectl_evictplan.scenarios.scenario import ControllerSettings
 from kubectl_evictplan.simulation.playback import NodePlayback
 from kubectl_evictplan.windows.budget import Budget
 from kubectl_evictplan.windows.line_replays import Replays
+from kubectl_evictplan.windows.places_in_line import Order
 from kubectl_evictplan.windows.pod_fates import _Tried
 from kubectl_evictplan.windows.pod_worlds import PodWorld
-from kubectl_evictplan.windows.zone_lines import Order, ZoneLine, groups_of
+from kubectl_evictplan.windows.zone_lines import ZoneLine, groups_of
 
 RELEASE = resolve_configuration(
     ControllerSettings(kubernetes_version="1.29.6"), ControlPlaneFlags()

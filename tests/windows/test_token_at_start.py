@@ -25,7 +25,8 @@ from kubectl_evictplan.kube.objects import ControlPlaneFlags
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
 from kubectl_evictplan.windows.spent_tokens import EntriesLeft
-from kubectl_evictplan.windows.unknowns.lines import FirstToken, instants, token_stretches
+from kubectl_evictplan.windows.unknowns.lines import instants
+from kubectl_evictplan.windows.unknowns.token_at_start import FirstToken, token_stretches
 from kubectl_evictplan.windows.zone_lines import ZoneLine
 
 RATE = 0.1
@@ -74,7 +75,8 @@ def stretches(
     """How wide each is, in seconds; the first tick comes after 4 s."""
     first = [FirstToken.of(several, RATE, EntriesLeft(back, gone), ns(4))]
     found = token_stretches([several], first if may_lack else None, seen_late=seen_late)
-    return [stretch.width_ns / 1e9 for stretch in found]
+    assert found.are_all
+    return [stretch.width_ns / 1e9 for stretch in found.several]
 
 
 WAITING = [(0, Told.MARK, name, "False") for name in ("a", "b")]
@@ -152,6 +154,67 @@ def test_until_its_limiter_is_gone_the_token_may_be_spent_on_who_joins(
     assert first.latest_seconds >= over
 
 
+def test_what_the_token_meets_is_told_apart_where_two_of_it_come_at_one_instant_in_one_run() -> (
+    None
+):
+    """A tick takes who is ready again out of line: it may come at that very instant, or just after."""
+    waits = make_node("waits", zone="a", ready="Unknown", transition=-20)
+    names = ("l0", "l1", "b", *(f"r{index}" for index in range(5)))
+    leases = [make_lease("waits", -30, duration_seconds=4)]
+    leases += [make_lease(name, -0.5, duration_seconds=4) for name in names]
+    flags = {"node-monitor-period": "1s", "node-monitor-grace-period": "6s"}
+    events = [
+        make_event(0.2, "node-ready", ["l0", "l1"], status="False"),
+        make_event(0.8, "node-ready", "l0", status="True"),
+        make_event(4.3, "node-ready", "l1", status="True"),
+        make_event(8.2, "node-ready", "b", status="False"),
+        make_event(9.6, "node-ready", "b", status="True"),
+    ]
+    world = World(
+        make_snapshot([waits, *(make_node(name, zone="a") for name in names)], leases=leases),
+        make_scenario(events, horizon=60),
+        resolve_configuration(ControllerSettings("1.29.6", flags=flags), ControlPlaneFlags()),
+    )
+    prediction = check_world(world, 1, 40)
+    removed = {
+        report.node: (change.earliest_seconds, change.latest_seconds)
+        for report in prediction.nodes
+        for change in report.changes
+        if (change.what, change.value) == ("taint-removed", f"{NOT_READY}:NoExecute")
+    }
+    # By the tick after that, whenever it comes; l0 is in line only if one came before.
+    assert removed["l0"] == pytest.approx((1.2, 1.8), abs=0.02)
+    assert removed["l1"] == pytest.approx((4.3, 5.3), abs=0.02)
+    assert removed["b"] == pytest.approx((9.6, 10.6), abs=0.02)
+    assert prediction.inputs.coverage.outer_bound == 0
+
+
+def test_where_more_is_met_than_is_told_apart_that_is_said() -> None:
+    leaves = [
+        operation
+        for at in range(1, 8)
+        for name in [f"n{at}"]
+        for operation in ((0, Told.MARK, name, "False"), (at, Told.REACHABLE, name, "True"))
+    ]
+    several = line(*WAITING, *sorted(leaves, key=lambda each: each[0]))
+    first = [FirstToken.of(several, RATE, EntriesLeft(0, 0), ns(4))]
+    assert token_stretches([several], first, seen_late=False).are_all
+    half = [(at + 0.5, told, f"m{name}", status) for at, told, name, status in leaves]
+    more = line(*WAITING, *sorted((*leaves, *half), key=lambda each: each[0]))
+    assert not token_stretches([more], first, seen_late=False).are_all
+
+
+def test_where_two_that_are_met_change_places_from_one_end_to_the_other_that_is_said() -> None:
+    """In one of the runs a token that is the second one meets a tick, in the other one the first meets who leaves before that."""
+    ends = [
+        line(*WAITING, (3, Told.REACHABLE, "a", "True"), (at, Told.REACHABLE, "b", "True"))
+        for at in (12.5, 13.5)
+    ]
+    first = [FirstToken.of(end, RATE, EntriesLeft(0, 0), ns(4)) for end in ends]
+    assert token_stretches([ends[0]] * 2, first, seen_late=False).are_all
+    assert not token_stretches(ends, first, seen_late=False).are_all
+
+
 def test_a_token_in_the_tick_before_all_are_down_is_told() -> None:
     world = draw_soak_world(290100236).world
     assert isinstance(world, World)
@@ -167,7 +230,7 @@ def test_a_token_that_nobody_can_have_used_is_there() -> None:
 
 
 def test_without_a_rate_the_token_is_there_or_never_comes() -> None:
-    found = list(token_stretches([line(*WAITING)], [FirstToken(0, 0)], seen_late=False))
+    found = token_stretches([line(*WAITING)], [FirstToken(0, 0)], seen_late=False).several
     rules = Line(rate=0).rules
     spent = [[each.spent_at_start for each in instants(rules, one.of_lines[0])] for one in found]
     assert [set(each) for each in spent] == [{0.0}, {1.0}]

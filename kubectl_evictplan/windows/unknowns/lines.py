@@ -10,8 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
-from itertools import combinations, pairwise
-from typing import NamedTuple
+from itertools import combinations
 
 import msgspec
 from msgspec.structs import replace
@@ -24,8 +23,6 @@ from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import (
 )
 from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import STALE_LISTER_NS
 from kubectl_evictplan.kube.durations import MICROSECOND_NS, MILLISECOND_NS, SECOND_NS
-from kubectl_evictplan.windows.spans import NEVER_NS
-from kubectl_evictplan.windows.spent_tokens import EntriesLeft
 from kubectl_evictplan.windows.unknowns.unknown import Unknown, settled
 from kubectl_evictplan.windows.zone_lines import Held, LineRules, ZoneLine
 
@@ -109,168 +106,6 @@ class PassLag(Unknown[LineRules]):
             yield replace(part, lag_ns=lag_ns)
 
 
-class FirstToken(NamedTuple):
-    """When a line has its first token after the start, if it was spent just before that (0: it never has), and at the latest.
-
-    The latter is later where that token, or one after it, may be wasted on who was in line before, and shows it no more.
-    """
-
-    refill_ns: int
-    latest_ns: int
-
-    @classmethod
-    def of(
-        cls, line: ZoneLine, rate_qps: float, left: EntriesLeft, first_tick_ns: int
-    ) -> FirstToken:
-        """Of a line that may still hold ``left`` entries of before the start, some of them until the first tick."""
-        refilled_ns = refill_ns(line.rate_at_start_qps(rate_qps))
-        until_ns = min(first_tick_ns, left.back * refilled_ns) if left.back else 0
-        return cls(refilled_ns, refilled_ns + until_ns + left.gone * refilled_ns)
-
-
-class TokenAtStart(Unknown[LineRules]):
-    """A zone can only have used its token on a node that was not ready: see ``zones_without_token``."""
-
-    name = "token at the start"
-    what = "whether a zone in which nodes wait had just used its token before the start"
-
-    def __init__(
-        self, token: FirstToken, since: _Meeting | None = None, until: _Meeting | None = None
-    ) -> None:
-        """In one line: it is there at the start, or when it meets ``since``, to ``until`` it meets the next, or as late as it comes."""
-        self._refill_ns, self._latest_ns = token
-        self._since, self._until = since, until
-
-    @property
-    def width_ns(self) -> int:
-        """From when to when it can come."""
-        since_ns = self._since.token_ns(self._refill_ns, PASS_LAG_MAX_NS) if self._since else 0
-        until_ns = self._until.token_ns(self._refill_ns) if self._until else self._latest_ns
-        return max(min(until_ns, self._latest_ns) - max(since_ns, 0), 0)
-
-    def settle(self, part: LineRules, most: int) -> Iterator[LineRules]:
-        """Both ends: just after a pass with that token meets who leaves, and just before."""
-        lag_ns = part.lag_ns
-        part = replace(part, spent_at_most=self._most)
-        yield replace(part, spent_at_start=self._spent(self._since, 0.0, lag_ns - _TIE_NS))
-        yield replace(part, spent_at_start=self._spent(self._until, self._most, lag_ns + _TIE_NS))
-
-    @property
-    def _most(self) -> float:
-        return self._latest_ns / self._refill_ns
-
-    def _spent(self, meeting: _Meeting | None, otherwise: float, lag_ns: int) -> float:
-        if meeting is None:
-            return otherwise
-        share = meeting.token_ns(self._refill_ns, lag_ns) / self._refill_ns
-        return min(max(share, 0.0), self._most)
-
-
-class _NoTokenAtStart(TokenAtStart):
-    """It was spent, and a bucket without a rate gets no other one."""
-
-    def __init__(self) -> None:
-        super().__init__(FirstToken(0, 0))
-
-    def settle(self, part: LineRules, most: int) -> Iterator[LineRules]:
-        """Never."""
-        yield replace(part, spent_at_start=1.0)
-
-
-class TokenStretch(msgspec.Struct, frozen=True):
-    """A stretch of time in which the token of the start comes, and how wide it is, in each of some lines that differ in instants only."""
-
-    # None: it is there already.
-    of_lines: Sequence[TokenAtStart | None]
-    width_ns: int
-
-
-# So often the token of the start is told apart by what it meets; where that is more, windows are wider.
-_MEETINGS_MAX = 6
-
-
-class _Meeting(msgspec.Struct, frozen=True):
-    """A pass spends the token of the start, or the ``number``-th after it, at an instant of the line."""
-
-    at_ns: int
-    number: int
-
-    def token_ns(self, refill_ns: int, lag_ns: int = 0) -> int:
-        """When the token of the start is there so, if each pass comes so much after its token."""
-        return self.at_ns - self.number * refill_ns - (self.number + 1) * lag_ns
-
-    def is_met(self, token: FirstToken) -> bool:
-        """Whether it can be, at some lag, by one that comes after the start."""
-        late_ns = self.token_ns(token.refill_ns, PASS_LAG_MAX_NS)
-        return self.token_ns(token.refill_ns) > 0 and late_ns < token.latest_ns
-
-
-def token_stretches(
-    lines: Sequence[ZoneLine], first: Sequence[FirstToken] | None, *, seen_late: bool
-) -> Iterator[TokenStretch]:
-    """When the token of the start can come, cut where it meets somebody who leaves the line, or a late view.
-
-    ``first``: of each line; None where it is sure that none is spent. ``seen_late``: views are late.
-    """
-    if first is None or not any(line.ran_before_start for line in lines):
-        yield TokenStretch([None] * len(lines), 0)
-        return
-    if not any(token.refill_ns for token in first):
-        # Without a rate it is there or never is: there is nothing between these two.
-        yield TokenStretch([None] * len(lines), 0)
-        yield TokenStretch([_NoTokenAtStart()] * len(lines), 0)
-        return
-    met = _met(lines, first, seen_late=seen_late)
-    cuts: list[Sequence[_Meeting | None]] = [[None] * len(lines), *met, [None] * len(lines)]
-    for since, until in pairwise(cuts):
-        tokens = [TokenAtStart(*each) for each in zip(first, since, until, strict=True)]
-        width_ns = max(token.width_ns for token in tokens)
-        # A limiter that gets another rate meanwhile may lose what it has.
-        told = met and not any(line.limiter_changes for line in lines)
-        widest_ns = max(token.latest_ns for token in first)
-        yield TokenStretch(tokens, width_ns if told else max(width_ns, widest_ns))
-
-
-def _met_in(line: ZoneLine, *, seen_late: bool) -> Iterator[int]:
-    """When the line loses the limiter of the start; before that when somebody leaves, then when views begin and end in which a token is wasted."""
-    stays_ns = line.limiter_stays_until_ns
-    if stays_ns < NEVER_NS:
-        yield stays_ns
-    yield from (at_ns for at_ns in line.leaving_ns if 0 < at_ns <= stays_ns)
-    for view_ns in line.unknown_after_ready_ns if seen_late and not line.limiter_changes else ():
-        yield from (view_ns, view_ns + STALE_LISTER_NS)
-
-
-def _met(
-    lines: Sequence[ZoneLine], first: Sequence[FirstToken], *, seen_late: bool
-) -> list[list[_Meeting]]:
-    """What the token of the start meets so that it makes a difference: of each line, in the order of time."""
-    if not all(token.refill_ns for token in first):
-        return []
-    several = [list(_met_in(line, seen_late=seen_late)) for line in lines]
-    if len(set(map(len, several))) > 1:
-        return []
-    found = []
-    fewest = min(len(line.group_of) for line in lines)
-    # It may be later by so many tokens; and where passes are late it may be the token before the newest one.
-    later = max(-(-token.latest_ns // token.refill_ns) for token in first)
-    for instants in zip(*several, strict=True):
-        numbers = [at // token.refill_ns for at, token in zip(instants, first, strict=True)]
-        for number in range(max(min(numbers) - later, 0), min(max(numbers) + 1, fewest)):
-            meetings = [_Meeting(at_ns, number) for at_ns in instants]
-            own = list(zip(meetings, first, strict=True))
-            if any(meeting.is_met(token) for meeting, token in own):
-                told_ns = [meeting.token_ns(token.refill_ns) for meeting, token in own]
-                found.append((told_ns, meetings))
-    found = sorted(found[:_MEETINGS_MAX], key=lambda each: each[0])
-    in_order = all(
-        before_ns <= after_ns
-        for (before, _), (after, _) in pairwise(found)
-        for before_ns, after_ns in zip(before, after, strict=True)
-    )
-    return [meetings for _, meetings in found] if in_order else []
-
-
 class StaleView(Unknown[LineRules]):
     """From 1.34 on a node is queued by the tick that writes its condition."""
 
@@ -318,7 +153,7 @@ def views(
     return settled(rules, unknowns, _ALL)
 
 
-def instants(rules: LineRules, token: TokenAtStart | None) -> list[LineRules]:
+def instants(rules: LineRules, token: Unknown[LineRules] | None) -> list[LineRules]:
     """When tokens are spent: replays that differ in instants only."""
     return settled(rules, (PassLag(),) if token is None else (PassLag(), token), _ALL)
 
@@ -328,7 +163,7 @@ def instants(rules: LineRules, token: TokenAtStart | None) -> list[LineRules]:
 Replayed = tuple[ZoneLine, LineRules]
 
 # Passes are planned, and tokens counted, to less than that.
-_TIE_NS = 10
+TIE_NS = 10
 
 # Tokens that are held at one change of a limiter, each in replays of its own.
 _HELD_MAX = 4
@@ -409,7 +244,7 @@ def _at_views(lags: _Lags) -> Iterator[tuple[int, ZoneLine, LineRules]]:
         first = bisect_left(late_ns, turn_ns + STALE_LISTER_NS)
         for token in range(first, min(bisect_right(early_ns, turn_ns), len(late_ns))):
             # Tokens are rounded one after the other: a pass that should come just after the tick must not come with it.
-            after_ns = turn_ns + (token + 1) * _TIE_NS
+            after_ns = turn_ns + (token + 1) * TIE_NS
             lags_ns = (slow.lag_ns - quick.lag_ns) * (after_ns - early_ns[token])
             lag_ns = quick.lag_ns - -lags_ns // (late_ns[token] - early_ns[token])
             yield number, lags.line, replace(slow, lag_ns=lag_ns)

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
+from kubectl_evictplan.windows.places_in_line import InLine, Order
 from kubectl_evictplan.windows.spans import NEVER_NS
 from kubectl_evictplan.windows.unknowns.unknown import Unknown
-from kubectl_evictplan.windows.zone_lines import InLine, Order
 
 # Nodes that leave the line each get a replay in which they are served last, up to this many.
 _LAST_IN_LINE_MAX = 24

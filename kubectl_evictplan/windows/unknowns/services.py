@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from kubectl_evictplan.windows.line_windows import WaitWindow
 from kubectl_evictplan.windows.node_records import NodeRecord
 from kubectl_evictplan.windows.spans import Span
-from kubectl_evictplan.windows.unknowns.lines import SERVED_AFTER_NS
+from kubectl_evictplan.windows.unknowns.lines import SERVED_AFTER_NS, TIE_NS
 from kubectl_evictplan.windows.unknowns.unknown import Unknown
 
 # Instants tried inside a span, where a pod's fate can change, and histories tried for several waits.
@@ -119,11 +119,13 @@ def _options(
         within = [
             (max(low_ns, since_ns), min(high_ns, until_ns - 1))
             for since_ns, until_ns in wanted
-            if since_ns <= high_ns and low_ns < until_ns
+            # Of a token that only just does not miss the node the instant is told by so much too early.
+            if since_ns <= high_ns + TIE_NS and low_ns < until_ns
         ]
         if not within:
             continue
-        low_ns, high_ns = within[0][0], within[-1][1]
+        low_ns = within[0][0]
+        high_ns = max(low_ns, within[-1][1])
         ends_ns: Sequence[int] = (high_ns, low_ns) if latest else (low_ns, high_ns)
         ends_ns = ends_ns if both_ends and low_ns < high_ns else ends_ns[:1]
         yield from (_Option(place, at_ns) for at_ns in ends_ns)
