@@ -111,6 +111,16 @@ def test_which_tick_sees_an_instant_of_a_window_first_is_every_one_that_can() ->
     }
 
 
+def test_a_cell_in_which_one_tick_sees_something_is_as_tight_as_it_can_be() -> None:
+    for each in STEPS.cells(Process((0, 4), None), (5, 17)):
+        cell = STEPS.tightened(each)
+        assert cell is not None
+        for _, seen in STEPS.seen_first(cell, (6, 11)):
+            for _, seen_both in STEPS.seen_first(seen, (2, 14)):
+                for _, seen_all in STEPS.seen_first(seen_both, (9, 10)):
+                    assert STEPS.tightened(seen_all) == seen_all
+
+
 def test_ticks_after_the_end_of_a_process_do_not_come() -> None:
     for cell in STEPS.cells(Process((0, 4), 12), (5,)):
         assert [tick.comes for tick in cell] == [tick.high_ns < 12 for tick in cell]

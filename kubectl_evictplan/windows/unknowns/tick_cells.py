@@ -10,7 +10,7 @@ be. So two runs have the corners of a cell, however much the costs of ticks drif
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -78,30 +78,45 @@ class TickSteps(NamedTuple):
 
     def tightened(self, cell: Sequence[Tick]) -> Cell | None:
         """The cell, every span of which begins and ends with a choice of all ticks; None where there is none."""
-        spans: list[Span] = []
-        for tick in cell:
+        return self._cut((), dict(enumerate(cell)))
+
+    def _cut(self, cell: Cell, cut: Mapping[int, Tick]) -> Cell | None:
+        """The ``tightened`` cell with these ticks, which are cut shorter or new, tightened as well.
+
+        Far from them it stays as it is.
+        """
+        ticks = {**dict(enumerate(cell)), **cut}
+        first, last = min(cut, default=0), max(cut, default=-1)
+        for place in range(first, len(ticks)):
+            tick = ticks[place]
             low_ns, high_ns = tick.low_ns, tick.high_ns
             if not tick.begins:
-                since_ns, until_ns = self.next(spans[-1])
+                since_ns, until_ns = self.next(ticks[place - 1][:2])
                 low_ns, high_ns = max(low_ns, since_ns), min(high_ns, until_ns)
             if low_ns > high_ns:
                 return None
-            spans.append((low_ns, high_ns))
-        for place in range(len(cell) - 1, 0, -1):
-            if not cell[place].begins:
-                low_ns, high_ns = spans[place - 1]
-                since_ns, until_ns = spans[place]
+            if (low_ns, high_ns) != tick[:2]:
+                ticks[place] = tick._replace(low_ns=low_ns, high_ns=high_ns)
+                last = max(last, place)
+            elif place > last:
+                break
+        for place in range(last, 0, -1):
+            before = ticks[place - 1]
+            low_ns, high_ns = before.low_ns, before.high_ns
+            if not ticks[place].begins:
+                since_ns, until_ns = ticks[place][:2]
                 low_ns = max(low_ns, since_ns - self.longest_ns)
-                spans[place - 1] = low_ns, min(high_ns, until_ns - self.shortest_ns)
-        return tuple(
-            tick._replace(low_ns=low_ns, high_ns=high_ns)
-            for tick, (low_ns, high_ns) in zip(cell, spans, strict=True)
-        )
+                high_ns = min(high_ns, until_ns - self.shortest_ns)
+            if (low_ns, high_ns) != before[:2]:
+                ticks[place - 1] = before._replace(low_ns=low_ns, high_ns=high_ns)
+            elif place <= first:
+                break
+        return tuple(ticks.values())
 
     def seen_first(self, cell: Cell, span: Span) -> Iterator[tuple[int, Cell]]:
         """Which ticks can be the first to see what happens once in a span, and the cell in which it is that one.
 
-        Where no tick comes afterwards, its place is the number of ticks.
+        Where no tick comes afterwards, its place is the number of ticks. The cell is ``tightened``, and so are those.
         """
         low_ns, high_ns = span
         before: int | None = None
@@ -111,13 +126,13 @@ class TickSteps(NamedTuple):
             if before is not None and cell[before].low_ns >= high_ns:
                 return
             if tick is None or tick.high_ns >= low_ns:
-                ticks = list(cell)
-                if tick is not None:
-                    ticks[place] = tick._replace(low_ns=max(tick.low_ns, low_ns))
+                cut: dict[int, Tick] = {}
                 if before is not None:
                     until_ns = min(cell[before].high_ns, high_ns - 1)
-                    ticks[before] = cell[before]._replace(high_ns=until_ns)
-                found = self.tightened(ticks)
+                    cut[before] = cell[before]._replace(high_ns=until_ns)
+                if tick is not None:
+                    cut[place] = tick._replace(low_ns=max(tick.low_ns, low_ns))
+                found = self._cut(cell, cut)
                 if found is not None:
                     yield place, found
             before = place
