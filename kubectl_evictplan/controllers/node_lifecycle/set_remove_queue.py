@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from operator import attrgetter
 
 import msgspec
 
@@ -27,6 +28,7 @@ from kubectl_evictplan.engine.event_queue import LoopGrid
 
 # Ends every stay that ticks go on with; comes after every instant.
 _OPEN_NS = 1 << 62
+_NAME = attrgetter("name")
 # Comes after every name.
 _LAST_NAME = chr(0x10FFFF)
 
@@ -249,25 +251,25 @@ class _Array(msgspec.Struct, eq=False):
         """Make the entries of all ticks and names up to that one."""
         if until <= self.filled:
             return
+        # Sorted as they were left, but for those that are new.
+        stays, push = sorted(self.stays, key=_NAME), self.entries.push
         for at_ns, on_grid in self._instants(until[0]):
-            for name in self._names(at_ns, on_grid=on_grid):
-                if self.filled < (at_ns, name) <= until:
-                    self.entries.push(at_ns, name)
+            is_partly_made = at_ns in (self.filled[0], until[0])
+            for stay in stays:
+                entered = stay.first_ns == at_ns or (
+                    on_grid and stay.first_ns < at_ns <= stay.last_ns
+                )
+                if entered and not (
+                    is_partly_made and not self.filled < (at_ns, stay.name) <= until
+                ):
+                    push(at_ns, stay.name)
         self.filled = until
-        self.stays = [stay for stay in self.stays if stay.last_ns >= until[0]]
+        self.stays = [stay for stay in stays if stay.last_ns >= until[0]]
 
     def _instants(self, until_ns: int) -> Iterator[tuple[int, bool]]:
         """When entries were made since the newest one, and whether a tick did that."""
-        since_ns = min((stay.first_ns for stay in self.stays), default=_OPEN_NS)
-        since_ns = max(since_ns, self.filled[0])
-        firsts = {stay.first_ns for stay in self.stays}
+        firsts = [stay.first_ns for stay in self.stays]
+        since_ns = max(min(firsts, default=_OPEN_NS), self.filled[0])
         ticks = set(self.ticks.between(since_ns, until_ns))
-        for at_ns in sorted(ticks | {at_ns for at_ns in firsts if since_ns <= at_ns <= until_ns}):
+        for at_ns in sorted(ticks.union(each for each in firsts if since_ns <= each <= until_ns)):
             yield at_ns, at_ns in ticks
-
-    def _names(self, at_ns: int, *, on_grid: bool) -> list[str]:
-        return sorted(
-            stay.name
-            for stay in self.stays
-            if stay.first_ns == at_ns or (on_grid and stay.first_ns <= at_ns <= stay.last_ns)
-        )
