@@ -29,7 +29,7 @@ class Release(msgspec.Struct, frozen=True):
     patch: int
 
 
-class ReleaseProfile(msgspec.Struct, frozen=True):
+class ReleaseProfile(msgspec.Struct, frozen=True, cache_hash=True):
     """The simulator's knobs for one release."""
 
     version: str

@@ -16,7 +16,7 @@ from kubectl_evictplan.kube.durations import SECOND_NS
 INFORMERS_FILLED_MAX_NS = 5 * SECOND_NS
 
 
-class Timing(msgspec.Struct, frozen=True):
+class Timing(msgspec.Struct, frozen=True, cache_hash=True):
     """Phases, costs and races of one admissible run.
 
     ``monitor_phase_ns``: from the scenario's start to the first monitor tick.

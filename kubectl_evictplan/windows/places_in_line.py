@@ -8,7 +8,7 @@ from itertools import pairwise
 import msgspec
 
 
-class InLine(msgspec.Struct, frozen=True):
+class InLine(msgspec.Struct, frozen=True, cache_hash=True):
     """A node that waits: when it leaves unserved (``NEVER_NS``: it stays), and whether passes still see it as ready."""
 
     name: str

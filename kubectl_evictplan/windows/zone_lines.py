@@ -38,7 +38,7 @@ def is_seen_late(before: str | None, status: str | None) -> bool:
     return status == UNKNOWN and before in (TRUE, None)
 
 
-class LineRules(msgspec.Struct, frozen=True):
+class LineRules(msgspec.Struct, frozen=True, cache_hash=True):
     """What a replay needs to know besides the operations; instants are offsets from the start."""
 
     profile: ReleaseProfile
@@ -195,14 +195,14 @@ class ZoneLine:
         """Whether it is worth remembering what replays of it gave."""
         return self.number_of_operations <= _REMEMBERED_MAX
 
-    @property
+    @cached_property
     def limiter_changes(self) -> bool:
         """Whether the line's limiter changes after the start."""
         swaps = [operation for operation in self.told if operation.told is Told.SWAP]
         rates = {operation.qps for operation in swaps}
         return len(rates) > 1 or any(o.told is Told.STARTED for o in self.told)
 
-    @property
+    @cached_property
     def limiter_stays_until_ns(self) -> int:
         """Until when the limiter of the start is the line's; ``NEVER_NS`` where it stays."""
         qps: float | None = None
@@ -350,7 +350,7 @@ class ZoneLine:
             for at_ns in (*self.leaving.get(name, ()), NEVER_NS)
         ]
 
-    @property
+    @cached_property
     def takes_back(self) -> bool:
         """Whether a tick takes nodes out of line at its end, because all zones are down."""
         waiting: set[str] = set()
