@@ -152,10 +152,15 @@ def _why_not(
 
 
 def cancelled_list(exploration: Exploration, pods: Mapping[str, Pod]) -> tuple[Cancelled, ...]:
-    """Timers that were started and cancelled, sorted by instant and name."""
+    """Timers that were started and cancelled, sorted by instant and name.
+
+    Not those that end with their pods: when these are gone is open between the ends that runs have, and nothing follows from it.
+    """
     result = []
     for key, window in exploration.cancels.windows.items():
         (pod, uid, node, why), _ = key
+        if why is timeline.CancelReason.POD_GONE:
+            continue
         namespace, _, name = pod.partition("/")
         result.append(
             Cancelled(

@@ -15,7 +15,11 @@ from builders import (
     ns,
     tolerates,
 )
-from kubectl_evictplan.cluster.timeline import MasterDisruptionEntered, PodDeleted
+from kubectl_evictplan.cluster.timeline import (
+    MasterDisruptionEntered,
+    PodDeleted,
+    TimerCancelled,
+)
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.prediction.predict import predict
@@ -63,6 +67,16 @@ def test_a_timer_that_has_deleted_its_pod_is_not_cancelled_by_the_end_of_it() ->
     prediction = predict(snapshot, scenario, CONFIGURATION)
     assert "p" in [row.pod for row in prediction.evictions]
     assert not prediction.cancelled
+
+
+def test_a_countdown_that_ends_with_its_pod_is_not_told() -> None:
+    """Its kubelet ends it at any time within its grace period: between the two ends of that it may take the countdown along, or not."""
+    going = make_pod("q", "n0", tolerations=[tolerates("maint", 60)], deleted=40)
+    hand = make_event(44, "taint", "n0", taint="maint:NoExecute")
+    snapshot, scenario = make_snapshot(NODES, [going]), make_scenario([hand], horizon=300)
+    played = simulate(snapshot, scenario, CONFIGURATION, Timing(pod_exit_fraction=0.7))
+    assert any(isinstance(entry, TimerCancelled) for entry in played.entries)
+    assert not predict(snapshot, scenario, CONFIGURATION).cancelled
 
 
 def test_a_tick_may_just_cut_a_countdown_short_that_ends_at_a_known_instant() -> None:
