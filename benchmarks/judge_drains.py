@@ -59,7 +59,7 @@ def _scenario_of(world: UpstreamDrainWorld, recording: Document, release: str) -
         "start": recording["start"],
         "horizon": f"{world.end_ns - world.start_ns}ns",
         "controller": {"kubernetesVersion": release},
-        "events": [_event(world, one) for one in _drains(world)],
+        "events": [_event(world, one) for one in _told(world)],
     }
     head = {"apiVersion": "evictplan.dev/v1alpha1", "kind": "Scenario"}
     return head | {"metadata": {"name": f"upstream-drain-{world.seed}"}, "spec": spec}
@@ -69,9 +69,14 @@ def _drains(world: UpstreamDrainWorld) -> list[DrainHappening]:
     return [one for one in world.events if one.action == "drain"]
 
 
+def _told(world: UpstreamDrainWorld) -> list[DrainHappening]:
+    actions = ("drain", "controller-stop", "controller-start")
+    return [one for one in world.events if one.action in actions and one.at_ns >= world.start_ns]
+
+
 def _event(world: UpstreamDrainWorld, one: DrainHappening) -> Document:
-    at = f"{one.at_ns - world.start_ns}ns"
-    return {"at": at, "action": "drain", "nodes": list(one.nodes), **one.fields}
+    event = {"at": f"{one.at_ns - world.start_ns}ns", "action": one.action, **one.fields}
+    return event | ({"nodes": list(one.nodes)} if one.nodes else {})
 
 
 def drain_disagreements(world: UpstreamDrainWorld, trace: Trace) -> list[str]:
@@ -107,8 +112,12 @@ def _ends_of_objects(trace: Trace, prediction: Prediction) -> Iterator[str]:
         if earliest is not None:
             last = FOR_EVER if latest is None else latest
             ends.setdefault(eviction.uid, []).append((earliest, last))
+    # Ends of pods that somebody else had deleted before are not told.
+    ending = {pod.uid for pod in trace.snapshot.pods if pod.deletion_timestamp_ns is not None}
     for entry in trace.observed:
-        if entry["kind"] == "pod" and entry["what"] == "gone" and entry["t"] >= 0:
+        if entry["kind"] != "pod" or entry["uid"] in ending:
+            continue
+        if entry["what"] == "gone" and entry["t"] >= 0:
             told = ends.get(entry["uid"], [])
             if not any(_lies(entry["t"], first, last) for first, last in told):
                 yield f"gone: {entry['pod']} at {entry['t']:.6f}, told {told}"

@@ -33,6 +33,8 @@ class DrainHappening(Happening, rename="camel", omit_defaults=True):
     """One thing that is done to the cluster; ``fields`` are those of a drain in a scenario file."""
 
     resource: str = ""
+    app: str = ""
+    count: int = 0
     nodes: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
     fields: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -84,7 +86,13 @@ class _DrainDrawing:
             yield DrainHappening(0, "node-create", name, manifest=manifest, phase_ns=phase_ns)
         for number in range(rng.choice((1, 1, 2, 3, 4))):
             yield from self._app(f"app{number}")
+            if rng.random() < 0.4:
+                yield from rng.choice((self._losses, self._losses, self._new_bounds))(
+                    f"app{number}"
+                )
         yield from self._drains()
+        if rng.random() < 0.1:
+            yield from self._restart()
 
     def _app(self, name: str) -> Iterator[DrainHappening]:
         rng = self._rng
@@ -126,6 +134,27 @@ class _DrainDrawing:
         if kind in ("Deployment", "StatefulSet") and rng.random() < 0.15:
             spec["minReadySeconds"] = rng.choice((1, 5, 10))
         return _object("apps/v1", kind, name, spec)
+
+    def _losses(self, name: str) -> Iterator[DrainHappening]:
+        """Before the start pods are deleted, or are not ready any more."""
+        rng = self._rng
+        at_ns = self._start_ns - rng.randint(0, rng.choice((1, 8, 40)) * SECOND_NS)
+        yield DrainHappening(
+            at_ns, rng.choice(("unready", "lose")), app=name, count=rng.choice((1, 1, 2, 3))
+        )
+
+    def _new_bounds(self, name: str) -> Iterator[DrainHappening]:
+        """Somebody changes the budget before the start; its status may not say so yet."""
+        at_ns = self._start_ns - self._rng.randint(0, self._rng.choice((1, 30)) * SECOND_NS // 10)
+        budget = self._budget(name, *self._rng.choice(_BUDGETS))
+        yield DrainHappening(at_ns, "allow", app=name, manifest=budget["spec"])
+
+    def _restart(self) -> Iterator[DrainHappening]:
+        rng = self._rng
+        at_ns = self._start_ns + rng.randint(-SECOND_NS, 30 * SECOND_NS)
+        yield DrainHappening(at_ns, "controller-stop")
+        if rng.random() < 0.7:
+            yield DrainHappening(at_ns + rng.randint(SECOND_NS, 60 * SECOND_NS), "controller-start")
 
     def _drains(self) -> Iterator[DrainHappening]:
         rng = self._rng

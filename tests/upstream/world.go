@@ -57,6 +57,8 @@ type event struct {
 	Tolerations []v1.Toleration `json:"tolerations"`
 	PhaseNs     int64           `json:"phaseNs"`   // of a kubelet: from its beginning to its first renewal
 	Resource    string          `json:"resource"`  // of the manifest, to apply
+	App         string          `json:"app"`       // of which pods, or which budget
+	Count       int             `json:"count"`     // of pods
 	Nodes       []string        `json:"nodes"`     // of a drain
 	Arguments   []string        `json:"arguments"` // kubectl's
 }

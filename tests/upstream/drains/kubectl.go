@@ -158,8 +158,9 @@ type server struct {
 func (w *world) newServer(seed int64) *server {
 	rng := rand.New(rand.NewSource(seed))
 	slow := rng.Float64()
-	budgets := newClient(w.ctx, w.store, true, 0, seed).between(1100*time.Microsecond, time.Duration((2+18*slow)*float64(time.Millisecond)))
-	return &server{world: w, pods: w.podStorage(budgets), rng: rng, slow: slow}
+	budgets := newClient(w.ctx, w.store, true, 0, seed).between(2*millisecond, time.Duration((3+33*slow)*float64(millisecond)))
+	written := newClient(w.ctx, w.store, true, 0, seed+1).between(1100*time.Microsecond, time.Duration((2+30*slow)*float64(millisecond)))
+	return &server{world: w, pods: w.podStorage(written, budgets), rng: rng, slow: slow}
 }
 
 func (s *server) draw(within span) time.Duration {

@@ -12,16 +12,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	_ "k8s.io/kubernetes/pkg/apis/apps/install"
 )
 
+const budgets = "poddisruptionbudgets"
+
 // kinds that a manifest may have, by the resource that they are.
 var kinds = map[string]func() runtime.Object{
-	"deployments":          func() runtime.Object { return &appsv1.Deployment{} },
-	"replicasets":          func() runtime.Object { return &appsv1.ReplicaSet{} },
-	"statefulsets":         func() runtime.Object { return &appsv1.StatefulSet{} },
-	daemonSets:             func() runtime.Object { return &appsv1.DaemonSet{} },
-	"poddisruptionbudgets": func() runtime.Object { return &policyv1.PodDisruptionBudget{} },
+	"deployments":  func() runtime.Object { return &appsv1.Deployment{} },
+	"replicasets":  func() runtime.Object { return &appsv1.ReplicaSet{} },
+	"statefulsets": func() runtime.Object { return &appsv1.StatefulSet{} },
+	daemonSets:     func() runtime.Object { return &appsv1.DaemonSet{} },
+	budgets:        func() runtime.Object { return &policyv1.PodDisruptionBudget{} },
 }
 
 func init() {
@@ -30,7 +33,7 @@ func init() {
 		"replicasets":            func() runtime.Object { return &appsv1.ReplicaSetList{} },
 		"statefulsets":           func() runtime.Object { return &appsv1.StatefulSetList{} },
 		"controllerrevisions":    func() runtime.Object { return &appsv1.ControllerRevisionList{} },
-		"poddisruptionbudgets":   func() runtime.Object { return &policyv1.PodDisruptionBudgetList{} },
+		budgets:                  func() runtime.Object { return &policyv1.PodDisruptionBudgetList{} },
 		"replicationcontrollers": func() runtime.Object { return &v1.ReplicationControllerList{} },
 		"persistentvolumeclaims": func() runtime.Object { return &v1.PersistentVolumeClaimList{} },
 	} {
@@ -46,10 +49,49 @@ func init() {
 			panic(err)
 		}
 	}
+	otherActions["unready"] = func(w *world, asked event) {
+		for _, pod := range w.some(asked) {
+			w.editPod(pod, func(is *v1.Pod) {
+				for i := range is.Status.Conditions {
+					each := &is.Status.Conditions[i]
+					if each.Type == v1.PodReady || each.Type == v1.ContainersReady {
+						each.Status, each.LastTransitionTime = v1.ConditionFalse, metav1.NewTime(time.Now().Truncate(time.Second))
+					}
+				}
+			})
+		}
+	}
+	otherActions["lose"] = func(w *world, asked event) {
+		for _, pod := range w.some(asked) {
+			_ = w.store.deletePod(pod.Namespace, pod.Name, nil, pod.UID)
+		}
+	}
+	otherActions["allow"] = func(w *world, asked event) {
+		_, _ = w.store.modify(budgets, namespace, asked.App, func(was runtime.Object) (runtime.Object, error) {
+			is := was.(*policyv1.PodDisruptionBudget)
+			is.Spec = policyv1.PodDisruptionBudgetSpec{}
+			read(asked.Manifest, &is.Spec)
+			is.Generation++
+			return is, nil
+		})
+	}
 	beforeAnything = append(beforeAnything, func(w *world) {
 		w.store.admit = w.admit
 		w.created = func(pod *v1.Pod) { go w.run(pod) }
 	})
+}
+
+// some are the first pods of an app that are ready, as many as are asked for.
+func (w *world) some(asked event) []*v1.Pod {
+	var chosen []*v1.Pod
+	found, _ := w.store.list(pods, namespace)
+	for _, each := range found {
+		pod := each.(*v1.Pod)
+		if pod.Labels["app"] == asked.App && pod.DeletionTimestamp == nil && podutil.IsPodReady(pod) && len(chosen) < asked.Count {
+			chosen = append(chosen, pod)
+		}
+	}
+	return chosen
 }
 
 // admit does to a new object what the API server does: names, defaults, and what admission adds to pods.
@@ -160,16 +202,23 @@ func (w *world) postPod(pod *v1.Pod, ready bool) {
 	if !w.kubelet(pod.Spec.NodeName).isUp() {
 		return
 	}
-	_, _ = w.store.modify(pods, pod.Namespace, pod.Name, func(was runtime.Object) (runtime.Object, error) {
-		is := was.(*v1.Pod)
-		if is.UID != pod.UID || is.DeletionTimestamp != nil {
-			return nil, nil
-		}
+	w.editPod(pod, func(is *v1.Pod) {
 		is.Status.Phase = v1.PodRunning
 		if ready {
 			setCondition(is, v1.ContainersReady)
 			setCondition(is, v1.PodReady)
 		}
+	})
+}
+
+// editPod changes a pod that is not on its way out.
+func (w *world) editPod(pod *v1.Pod, edit func(*v1.Pod)) {
+	_, _ = w.store.modify(pods, pod.Namespace, pod.Name, func(was runtime.Object) (runtime.Object, error) {
+		is := was.(*v1.Pod)
+		if is.UID != pod.UID || is.DeletionTimestamp != nil {
+			return nil, nil
+		}
+		edit(is)
 		return is, nil
 	})
 }

@@ -22,7 +22,7 @@ import (
 )
 
 // podStorage is upstream's REST storage of pods, with its Eviction API, over the store instead of etcd.
-func (w *world) podStorage(budgets *client) podstorage.PodStorage {
+func (w *world) podStorage(written, budgets *client) podstorage.PodStorage {
 	options := generic.RESTOptions{
 		StorageConfig:  &storagebackend.ConfigForResource{},
 		ResourcePrefix: pods,
@@ -30,7 +30,7 @@ func (w *world) podStorage(budgets *client) podstorage.PodStorage {
 			*storagebackend.ConfigForResource, string, func(runtime.Object) (string, error), func() runtime.Object, func() runtime.Object,
 			storage.AttrFunc, storage.IndexerFuncs, *cache.Indexers,
 		) (storage.Interface, factory.DestroyFunc, error) {
-			return storedPods{world: w, client: budgets}, func() {}, nil
+			return storedPods{world: w, client: written}, func() {}, nil
 		},
 	}
 	// Releases differ in the last parameters, which only exec and the like need.

@@ -27,7 +27,7 @@ func (w *world) prepareWorkloads(alive context.Context, seed int64) func() {
 		return newClient(alive, w.store, true, 0, seed+number).between(quickest, slowest)
 	}
 	slow := w.random()
-	budgets := made(3, 2*millisecond, 3*millisecond+time.Duration(slow*40)*millisecond)
+	budgets := made(3, 2*millisecond, 3*millisecond+time.Duration(slow*90)*millisecond)
 	owners := made(4, 4*millisecond, 5*millisecond+time.Duration(slow*50)*millisecond)
 	shared := informers.NewSharedInformerFactory(owners, 0)
 	core, apps := shared.Core().V1(), shared.Apps().V1()
