@@ -115,13 +115,17 @@ func (k *kubelet) start() {
 	}
 }
 
-// stop silences the kubelet; it returns when it renewed last (zero: never), and whether it has posted since then.
+// stop silences the kubelet; it returns when it renewed last, and whether it has posted since then. Without a Lease only
+// what it posted was heard (zero: nothing was).
 func (k *kubelet) stop() (time.Time, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.cancel != nil {
 		k.cancel()
 		k.cancel = nil
+	}
+	if k.renewed.IsZero() {
+		return k.posted, false
 	}
 	return k.renewed, k.posted.After(k.renewed)
 }
@@ -137,6 +141,9 @@ func (w *world) post(node string, status v1.ConditionStatus) {
 	w.kubelet(node).postsNow()
 	w.editNode(node, func(node *v1.Node) {
 		now := metav1.NewTime(time.Now().Truncate(time.Second))
+		if len(node.Status.Conditions) == 0 {
+			node.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeMemoryPressure, Status: v1.ConditionUnknown}, {Type: v1.NodeReady}}
+		}
 		for i := range node.Status.Conditions {
 			each := &node.Status.Conditions[i]
 			is := each.Status
