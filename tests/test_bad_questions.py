@@ -172,7 +172,8 @@ def test_a_cluster_is_no_scenario_and_a_scenario_no_cluster(ask: Ask, scenario: 
         "s.yaml: a scenario, not cluster objects: use `what-if scenario FILE`"
     )
     Path("sub").mkdir()
-    assert ask("what-if", "scenario", "sub", "-f", "c.yaml").problem() == "sub: is a directory"
+    folder = ask("what-if", "scenario", "sub", "-f", "c.yaml")
+    assert folder.problem() == "sub: is a directory: name the file in it"
 
 
 API_SERVER = """\
