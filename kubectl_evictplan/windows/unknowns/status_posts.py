@@ -8,6 +8,7 @@ follows from the newest one that is known. That a kubelet also posts when its st
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -48,14 +49,14 @@ def posts_between(
     """
     at_ns = scenario.events[index].at_ns
     looked_ns = observed_at_ns(snapshot, scenario.start_ns) - scenario.start_ns
-    newest = _newest(snapshot, scenario, index, name)
     after_ns = max(since_ns, looked_ns)
-    while newest is not None and newest.span[0] <= at_ns:
+    newest = _newest(snapshot, scenario, index, name) if after_ns < at_ns else None
+    while newest is not None and newest.span[0] <= at_ns and after_ns < at_ns:
         due = newest.next()
         low_ns, high_ns = max(due.span[0], looked_ns), due.span[1]
         if high_ns < low_ns:
             return  # It posts at another pace.
-        if max(low_ns, after_ns) <= min(high_ns, at_ns) and at_ns > after_ns:
+        if max(low_ns, after_ns) <= min(high_ns, at_ns):
             yield max(low_ns, after_ns), min(high_ns, at_ns)
             after_ns = min(high_ns, at_ns)
         newest = _Post((low_ns, high_ns), changed=False)
@@ -63,10 +64,9 @@ def posts_between(
 
 def _newest(snapshot: ClusterSnapshot, scenario: Scenario, index: int, name: str) -> _Post | None:
     """The newest post that is known before the event at ``index``."""
-    found = None
-    for node in snapshot.nodes:
-        if node.name == name:
-            found = _shown(node, scenario.start_ns)
+    place = bisect_left(snapshot.nodes, name, key=lambda node: node.name)
+    node = next(iter(snapshot.nodes[place : place + 1]), None)
+    found = _shown(node, scenario.start_ns) if node is not None and node.name == name else None
     for event in scenario.events[:index]:
         posts = isinstance(event, PostReady | StartKubelet) and name in event.nodes
         if posts or (event.node is not None and event.node.name == name):
