@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import starmap
 
@@ -135,7 +135,8 @@ def _found_out(
         entered_again=entered_again,
     )
     missed = frozenset[str]().union(*(each.missed for each in served))
-    uneven, left_ns = False, NEVER_NS
+    # Many orders come to the same replays.
+    together: dict[Hashable, _Together] = {}
     for number, (order, _) in enumerate(served):
         if number and known.budget.is_spent:
             missed |= {OrderInLine.name}
@@ -143,16 +144,16 @@ def _found_out(
             break
         explored, partly = _replays_of(order, replayed, groups, spread, known)
         missed |= partly
-        uneven = uneven or any(together.is_uneven for together in explored)
-        if entered_again:
-            uneven = uneven or any(_entries_vary(replayed, one) for one in explored)
-        for together in explored:
-            left = (run.left_entries_ns for run in together.runs)
-            left_ns = min([left_ns, *(at_ns for at_ns in left if at_ns is not None)])
-            services.update(_services(together.runs))
-            for group, places in enumerate(found):
-                _note_windows(places, [run.rows[group] for run in together.runs], together.spread)
-    if uneven:
+        together.update((one.identity, one) for one in explored)
+    for one in together.values():
+        services.update(_services(one.runs))
+        for group, places in enumerate(found):
+            _note_windows(places, [run.rows[group] for run in one.runs], one.spread)
+    left = (run.left_entries_ns for one in together.values() for run in one.runs)
+    left_ns = min((at_ns for at_ns in left if at_ns is not None), default=NEVER_NS)
+    if any(one.is_uneven for one in together.values()) or (
+        entered_again and any(_entries_vary(replayed, one) for one in together.values())
+    ):
         # Whether somebody waits once more depends on instants, as where a person takes off a taint that a token may
         # have put on just before, or how many entries somebody has in line: so there is more between the earliest replay
         # and the latest than these two show.
@@ -204,6 +205,11 @@ class _Together(msgspec.Struct, frozen=True):
 
     runs: list[Replayed]
     spread: Spread
+
+    @property
+    def identity(self) -> Hashable:
+        """Equal for those that are the very same replays."""
+        return tuple(map(id, self.runs)), self.spread
 
     @property
     def is_uneven(self) -> bool:
