@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 def wanted_gates(rules: Sequence[str], files: Sequence[str]) -> list[Gate]:
     """Return the gates of both options; InputError tells of everything that is wrong with them."""
-    if not rules and not files:
-        return []
     from kubectl_evictplan.commands.written_files import read_written
     from kubectl_evictplan.gates.policy import load_policy, typed_gates
 
@@ -41,8 +39,6 @@ def judged(
     gates: Sequence[Gate], prediction: Prediction, snapshot: ClusterSnapshot
 ) -> tuple[GateResult, ...]:
     """Return what the gates find in a prediction for a cluster."""
-    if not gates:
-        return ()
     from kubectl_evictplan.gates.judge import judge
     from kubectl_evictplan.gates.policy import named_objects
 

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kubectl_evictplan.commands.connection_options import load_live
 from kubectl_evictplan.commands.file_arguments import STDIN, check_files, refuse_existing
-from kubectl_evictplan.commands.gates import judged, refuse_failed, wanted_gates
 from kubectl_evictplan.commands.observing import observed, second_look
 from kubectl_evictplan.commands.output import write_chunks
 from kubectl_evictplan.commands.planning import (
@@ -86,7 +85,11 @@ def _what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pl
     check_files(options.filenames, recursive=options.recursive)
     look = second_look(options.observe, options.observe_from, options.filenames, options.connection)
     given = options.given()
-    gates = wanted_gates(options.fail_on, options.policies)
+    gates: Sequence[Gate] = ()
+    if options.fail_on or options.policies:
+        from kubectl_evictplan.commands.gates import wanted_gates
+
+        gates = wanted_gates(options.fail_on, options.policies)
     check_plan_options(options)
     if options.save_scenario is not None:
         name, force = options.save_scenario, options.force
@@ -105,14 +108,21 @@ def _answer(
 ) -> None:
     with Progress(sys.stderr) as progress:
         found = _found(options, given, look, plan, progress, writer, is_judged=bool(gates))
-    results = judged(gates, found.prediction, found.snapshot)
+    results: Sequence[GateResult] = ()
+    if gates:
+        from kubectl_evictplan.commands.gates import judged
+
+        results = judged(gates, found.prediction, found.snapshot)
     if any(one.failed for one in results):
         found = found._replace(made=None)
     # Before the report, of which a pager may read the beginning only.
     if found.made is not None and options.out is not None:
         write_plan(found.made, options.out, options.connection, force=bool(options.force))
     _show(found, options, given.zone, results, writer)
-    refuse_failed(results)
+    if results:
+        from kubectl_evictplan.commands.gates import refuse_failed
+
+        refuse_failed(results)
 
 
 class _Found(NamedTuple):

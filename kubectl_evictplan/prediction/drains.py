@@ -44,10 +44,8 @@ HORIZON = "horizon"
 _FAILED = "error"
 
 
-def drain_reports(explored: DrainExploration | None, scenario: Scenario) -> tuple[DrainReport, ...]:
+def drain_reports(explored: DrainExploration, scenario: Scenario) -> tuple[DrainReport, ...]:
     """One entry for each node of each drain, in the order in which kubectl takes them."""
-    if explored is None:
-        return ()
     events = drains_among(scenario.events)
     outcomes = explored.answers.outcomes
     return tuple(
@@ -171,12 +169,8 @@ def _only(values: frozenset[_Value]) -> _Value | None:
 # -- evictions ------------------------------------------------------------------------------------------
 
 
-def merge_drains(
-    exploration: Exploration, explored: DrainExploration | None, scenario: Scenario
-) -> None:
+def merge_drains(exploration: Exploration, explored: DrainExploration, scenario: Scenario) -> None:
     """Put the evictions of drained nodes in the place of those that know nothing of drains."""
-    if explored is None:
-        return
     drained = set(drained_nodes(scenario))
     until_ns = _until_ns(scenario)
     found, ends_later_ns = explored.answers.evictions, explored.answers.ends_later_ns
@@ -256,13 +250,11 @@ def _until(eviction: PossibleEviction, last_ns: int, horizon_ns: int) -> Possibl
 # -- what is certain of several pods, and what is assumed ---------------------------------------------------
 
 
-def drain_joint(explored: DrainExploration | None, scenario: Scenario) -> Iterator[Joint]:
+def drain_joint(explored: DrainExploration, scenario: Scenario) -> Iterator[Joint]:
     """How many of the pods that may take each other's place are evicted by when, up to the horizon.
 
     Nothing is said of pods that somebody else deletes as well: those that the drain leaves do not stay.
     """
-    if explored is None:
-        return
     horizon_ns = scenario.end_ns
     others = {key.pod for key in explored.answers.evictions if key.controller != EVICTION_API}
     for pods, nths in explored.answers.classes(EVICTION_API):
@@ -278,7 +270,7 @@ def drain_joint(explored: DrainExploration | None, scenario: Scenario) -> Iterat
 
 def drain_going(
     exploration: Exploration,
-    explored: DrainExploration | None,
+    explored: DrainExploration,
     scenario: Scenario,
     refusable: RefusablePods,
 ) -> Iterator[Joint]:
@@ -287,7 +279,7 @@ def drain_going(
     To be asked after ``merge_drains``. ``refusable`` are pods that a webhook may keep. Nothing is said
     where budgets are not known.
     """
-    if explored is None or explored.world.budgets_denied or not explored.world.budgets_listed:
+    if explored.world.budgets_denied or not explored.world.budgets_listed:
         return
     horizon_ns, kept = scenario.end_ns, refusable.deleted | refusable.evicted
     rows: dict[tuple[str, str], list[EvictionKey]] = {}

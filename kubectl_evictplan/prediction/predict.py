@@ -42,13 +42,6 @@ from kubectl_evictplan.prediction.document import (
     Sourced,
     WorkloadReport,
 )
-from kubectl_evictplan.prediction.drains import (
-    drain_assumptions,
-    drain_going,
-    drain_joint,
-    drain_reports,
-    merge_drains,
-)
 from kubectl_evictplan.prediction.evictions import (
     NamesOfAlike,
     coverage,
@@ -155,6 +148,7 @@ def simulated(
     run = partial(simulate, alike.snapshot, scenario, configuration, timing, rooms=rooms)
     drains, find_names = None, partial(NamesOfAlike, alike, whole.owners)
     if drained_nodes(scenario):
+        from kubectl_evictplan.prediction.drains import merge_drains
         from kubectl_evictplan.windows.drain_runs import explore_drains, without_drains
 
         nominal, others = run(), without_drains(scenario)
@@ -162,11 +156,12 @@ def simulated(
             relevant, scenario, configuration, ready, progress, rooms, whole.owners_without_pods
         )
         exploration = explore(alike.snapshot, others, configuration, nominal, progress)
+        if drains is not None:
+            merge_drains(exploration, drains, scenario)
         names = find_names()
     else:
         given = alike.snapshot, scenario, configuration, progress
         nominal, exploration, names = _run_and_explored(run, *given, find_names, beside)
-    merge_drains(exploration, drains, scenario)
     if whole.too_many_terminated(scenario):
         from kubectl_evictplan.windows.terminated_pods import put_terminated_pods  # rarely needed
 
@@ -233,7 +228,11 @@ def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -
     gone_from = _gone_otherwise(snapshot, scenario.start_ns, kinds, alike)
     evictions = eviction_list(scenario.start_ns, kinds, ends, found.names, refusable, gone_from)
     reports = node_reports(run, exploration, whole.nodes, configuration)
-    drained = drain_reports(drains, scenario)
+    drained: tuple[DrainReport, ...] = ()
+    if drains is not None:
+        from kubectl_evictplan.prediction.drains import drain_reports
+
+        drained = drain_reports(drains, scenario)
     horizon = _horizon(scenario, nominal, _told_instants(scenario, evictions, reports, drained))
     seen = run, exploration.affected, kinds, ends, alike, drains
     context = WarningContext(relevant, scenario, configuration, *seen)
@@ -279,8 +278,13 @@ def _joint(
 ) -> tuple[Joint, ...]:
     horizon_ns, taints = scenario.horizon_ns, configuration.taint_mode
     unsure = refusable.deleted | gone_from.keys()
+    joint = tuple(joint_statements(exploration, horizon_ns, alike, unsure, taints=taints))
+    if drains is None:
+        return joint
+    from kubectl_evictplan.prediction.drains import drain_going, drain_joint
+
     return (
-        *joint_statements(exploration, horizon_ns, alike, unsure, taints=taints),
+        *joint,
         *drain_joint(drains, scenario),
         *drain_going(exploration, drains, scenario, refusable),
     )
@@ -413,10 +417,7 @@ def _inputs(
         namespaces=whole.namespaces,
         ignored_kinds=dict(sorted(snapshot.ignored_kinds.items())),
         tool_version=__version__,
-        assumptions=(
-            *_assumptions(exploration),
-            *(drain_assumptions(ready) if drained_nodes(scenario) else ()),
-        ),
+        assumptions=(*_assumptions(exploration), *_of_drains(scenario, ready)),
         api_server_flags=control_plane.api_server_flags(snapshot.control_plane),
         provider=control_plane.provider(snapshot.control_plane),
         leader_since=control_plane.leader_since(snapshot.control_plane),
@@ -440,6 +441,15 @@ def _event(event: ScenarioEvent) -> EventSummary:
 
 def _outage(part: OutagePart) -> OutageSummary:
     return OutageSummary(part.component, None if part.until_ns is None else seconds(part.until_ns))
+
+
+def _of_drains(scenario: Scenario, ready: ReadyTimes) -> tuple[str, ...]:
+    """What is taken for granted of drains."""
+    if not drained_nodes(scenario):
+        return ()
+    from kubectl_evictplan.prediction.drains import drain_assumptions
+
+    return drain_assumptions(ready)
 
 
 def _assumptions(exploration: Exploration) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ from datetime import tzinfo
 from kubectl_evictplan.prediction.document import PARTLY, Coverage, Inputs, Prediction, Renewals
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Block, Figures, Table, Verdict, columns
-from kubectl_evictplan.report.drains import drain_tables
 from kubectl_evictplan.report.evictions import PODS_MAX, group_table, pod_table, wide_table
 from kubectl_evictplan.report.verdict import (
     alerts,
@@ -47,7 +46,10 @@ def contents(
     if loud is not None:
         yield loud
     yield Verdict(tuple(verdict(prediction, clock, complete=loud is None)))
-    yield from drain_tables(prediction, wide=wide)
+    if prediction.drains:
+        from kubectl_evictplan.report.drains import drain_tables
+
+        yield from drain_tables(prediction, wide=wide)
     if prediction.evictions:
         yield _evictions(prediction, clock, wide=wide, by=by)
     if wide:

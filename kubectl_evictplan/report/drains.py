@@ -23,9 +23,6 @@ from kubectl_evictplan.report.words import Clock
 from kubectl_evictplan.scenarios.names import either
 from kubectl_evictplan.sources.kinds import command_to_add, plural
 
-# Warnings that these sentences tell with the same pods.
-TOLD_CODES = frozenset(("drain-refused", "drain-never-ends", "two-budgets"))
-
 # How it may end where that differs.
 _WAYS = {
     "drained": "drained",
@@ -307,8 +304,6 @@ def waits_of(prediction: Prediction, pod: str) -> Iterator[Phrase]:
 
 def drain_tables(prediction: Prediction, *, wide: bool) -> Iterator[Table]:
     """Yield the drains and the pods that wait for budgets; ``wide`` has every pod, and the refused."""
-    if not prediction.drains:
-        return
     yield _nodes(prediction, wide=wide)
     waiting = [(drain, one) for drain in prediction.drains for one in drain.waiting]
     if waiting:

@@ -14,7 +14,6 @@ from kubectl_evictplan.prediction.document import (
 )
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Block, Moment, Phrase, Timeline, Verdict
-from kubectl_evictplan.report.drains import waits_of
 from kubectl_evictplan.report.verdict import warnings_about
 from kubectl_evictplan.report.words import Clock
 
@@ -38,8 +37,11 @@ def story(prediction: Prediction, pod: str, clock: Clock, *, wide: bool) -> Iter
                 "How it comes about, in one of the possible timings",
                 tuple(_moment(link, pod, clock, wide=wide) for link in entry.because),
             )
-    if waits := tuple(waits_of(prediction, pod)):
-        yield Verdict(waits)
+    if prediction.drains:
+        from kubectl_evictplan.report.drains import waits_of
+
+        if waits := tuple(waits_of(prediction, pod)):
+            yield Verdict(waits)
     about = warnings_about(prediction.warnings, pod)
     if about is not None:
         yield about

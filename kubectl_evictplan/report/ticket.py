@@ -69,7 +69,8 @@ def ticket(
         yield bars
     if (moments := timeline(prediction, clock, wide=False)) is not None:
         yield moments
-    yield from drain_tables(prediction, wide=False)
+    if prediction.drains:
+        yield from drain_tables(prediction, wide=False)
     if impact is not None:
         yield from impact_tables(impact)
     yield from _tables(prediction, by, whole=whole)

@@ -27,8 +27,6 @@ from kubectl_evictplan.prediction.warnings.input_codes import INCOMPLETE_CODES
 from kubectl_evictplan.report import words
 from kubectl_evictplan.report.blocks import Finding, Findings, Phrase, Tone
 from kubectl_evictplan.report.costs import costs
-from kubectl_evictplan.report.drains import TOLD_CODES as DRAINS_TOLD
-from kubectl_evictplan.report.drains import drain_sentences, unseen
 from kubectl_evictplan.report.words import Clock
 
 _NODES_NAMED_MAX = 3
@@ -108,8 +106,15 @@ _ROUTINE_CODES = {
     "flags-assumed",
     "large-dump",
 }
-# What the verdict says of every pod that is stuck.
-_TOLD = {*DRAINS_TOLD, *_TOLD_CODES, *_TOLD_FIRST, *_TOLD_MESSAGES, "unreachable-stuck-terminating"}
+# What the verdict says of drains, and of every pod that is stuck.
+_DRAINS_TOLD = ("drain-refused", "drain-never-ends", "two-budgets")
+_TOLD = {
+    *_DRAINS_TOLD,
+    *_TOLD_CODES,
+    *_TOLD_FIRST,
+    *_TOLD_MESSAGES,
+    "unreachable-stuck-terminating",
+}
 
 _OBJECTS_MAX = 3
 _OBJECTS_MAX_WIDE = 100
@@ -127,7 +132,10 @@ def verdict(prediction: Prediction, clock: Clock, *, complete: bool) -> Iterator
             for group in evictions.groups
             if any(names.key not in certain for names in group.pods)
         ]
-    yield from drain_sentences(prediction, clock)
+    if prediction.drains:
+        from kubectl_evictplan.report.drains import drain_sentences
+
+        yield from drain_sentences(prediction, clock)
     lost = [*_told_messages(prediction, _TOLD_FIRST, "loud")]
     yield from lost
     if not evictions:
@@ -202,6 +210,8 @@ def _possible(
     if number:
         pods = words.count(number, "more pod" if more else "pod")
         none = "" if more else " None is certain."
+        from kubectl_evictplan.report.drains import unseen
+
         why = unseen(prediction) or "timing that nobody can see"
         yield Phrase(
             f"{pods} may be evicted or stay, depending on {why}, {_from_and_when(staying, prediction, clock)}.{none}",

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
-from typing import NamedTuple
+
+import msgspec
 
 from kubectl_evictplan.cluster.kubelets import observed_at_ns
 from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS
@@ -26,7 +27,7 @@ _LOOP_NS = 10_400 * MILLISECOND_NS + SECOND_NS
 _AFTER_CHANGE_NS = _REPORT_PERIOD_NS // 2
 
 
-class _Post(NamedTuple):
+class _Post(msgspec.Struct, frozen=True):
     """When a kubelet posted, or will; and whether its status may have changed then."""
 
     span: Span
