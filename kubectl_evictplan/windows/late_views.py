@@ -16,9 +16,8 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from kubectl_evictplan.kube.durations import SECOND_NS
-from kubectl_evictplan.windows.budget import Budget
-from kubectl_evictplan.windows.line_replays import Replayed
-from kubectl_evictplan.windows.unknowns.lines import PASS_LAG_MAX_NS, StaleView, lags_between
+from kubectl_evictplan.windows.line_replays import Replayed, Replays
+from kubectl_evictplan.windows.unknowns.lines import PASS_LAG_MAX_NS, StaleView
 from kubectl_evictplan.windows.zone_lines import LineRules, ZoneLine
 
 # Sets of one line and one order.
@@ -44,29 +43,29 @@ class TooManyViews(Exception):
 
 
 def each_set(
-    replayed: Sequence[tuple[ZoneLine, LineRules]], replay: Replay, budget: Budget
+    replayed: Sequence[tuple[ZoneLine, LineRules]], replay: Replay, known: Replays
 ) -> list[LateTogether] | None:
     """Replays for each set of views that can waste tokens, by otherwise the same lines and rules; None where they are too many."""
     numbers = {len(line.unknown_after_ready_ns) for line, _ in replayed}
     if len(numbers) > 1:
         return None  # the same place is not the same view in all of them
     try:
-        return list(_explored(replayed, replay, budget))
+        return list(_explored(replayed, replay, known))
     except TooManyViews:
         return None
 
 
 def _explored(
-    replayed: Sequence[tuple[ZoneLine, LineRules]], replay: Replay, budget: Budget
+    replayed: Sequence[tuple[ZoneLine, LineRules]], replay: Replay, known: Replays
 ) -> Iterator[LateTogether]:
     number_of_views = len(replayed[0][0].unknown_after_ready_ns)
     todo, number = [_Views()], 0
     while todo:
         number += 1
-        if number + len(todo) > _SETS_MAX or budget.is_spent:
+        if number + len(todo) > _SETS_MAX or known.budget.is_spent:
             raise TooManyViews
         views = todo.pop()
-        together = _with_late(views, replayed, replay)
+        together = _with_late(views, replayed, replay, known)
         if together is not None:
             yield together
             newest = max(views, default=-1)
@@ -74,7 +73,10 @@ def _explored(
 
 
 def _with_late(
-    views: _Views, replayed: Sequence[tuple[ZoneLine, LineRules]], replay: Replay
+    views: _Views,
+    replayed: Sequence[tuple[ZoneLine, LineRules]],
+    replay: Replay,
+    known: Replays,
 ) -> LateTogether | None:
     """The replays in which these views are late; None where they cannot all waste a token."""
     late = frozenset(views)
@@ -83,7 +85,7 @@ def _with_late(
         for line, rules in replayed
     ]
     runs = list(starmap(replay, given))
-    between = lags_between(given, [run.tokens.at_ns for run in runs])
+    between = known.lags_between(given, runs)
     runs += starmap(replay, between.rules)
     waiting = [
         (line, replace(rules, waits_for_views_ns=PASS_LAG_MAX_NS))

@@ -18,6 +18,7 @@ from kubectl_evictplan.windows.budget import Budget
 from kubectl_evictplan.windows.line_replay import LineReplay
 from kubectl_evictplan.windows.places_in_line import InLine, Order, Placed
 from kubectl_evictplan.windows.spans import NEVER_NS
+from kubectl_evictplan.windows.unknowns.lines import LagsBetween, lags_between
 from kubectl_evictplan.windows.zone_lines import Groups, LineHistory, LineRules, Wait, ZoneLine
 
 if TYPE_CHECKING:
@@ -125,6 +126,7 @@ class Replays:
         # Waits of all nodes, and when nodes were served, by all that they depend on.
         self.windows: dict[Hashable, tuple[dict[str, list[WaitWindow]], set[tuple[int, ...]]]] = {}
         self._known: dict[Asked, list[Replayed]] = {}
+        self._lags: dict[Hashable, LagsBetween] = {}
         self._placed: dict[Order, Placed] = {}
 
     def of(
@@ -142,6 +144,19 @@ class Replays:
             known = self._made(asked, placed)
             self._known.setdefault(asked, []).append(known)
         return known
+
+    def lags_between(
+        self, replayed: Sequence[tuple[ZoneLine, LineRules]], runs: Sequence[Replayed]
+    ) -> LagsBetween:
+        """Which lags between these replays of lines by rules matter: found out once, for many orders come to the same."""
+        asked = *replayed, *map(id, runs)
+        found = self._lags.get(asked)
+        if found is None:
+            found = lags_between(replayed, [run.tokens.at_ns for run in runs])
+            # Others are not kept, so that another one may be where they were.
+            if all(line.is_short for line, _ in replayed):
+                self._lags[asked] = found
+        return found
 
     def _made(self, asked: Asked, placed: Placed) -> Replayed:
         made = _replayed(asked, placed)

@@ -21,7 +21,7 @@ from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import STAL
 from kubectl_evictplan.windows.line_replays import Alike, Replayed, Replays, Tokens
 from kubectl_evictplan.windows.places_in_line import Order
 from kubectl_evictplan.windows.spans import NEVER_NS, Span, disjoint_outcomes, merge_spans
-from kubectl_evictplan.windows.unknowns.lines import PassLag, StaleView, lags_between
+from kubectl_evictplan.windows.unknowns.lines import PassLag, StaleView
 from kubectl_evictplan.windows.unknowns.order_in_line import OrderInLine, Served
 from kubectl_evictplan.windows.zone_lines import Groups, LineRules, ZoneLine, groups_of
 
@@ -128,12 +128,8 @@ def _found_out(
     # By group, and by the ordinal of the wait, its windows for each order.
     found: list[list[list[WaitWindow]]] = [[] for _ in groups]
     entered_again = any(rules.enters_again for _, rules in replayed)
-    served = _orders(
-        lines,
-        groups,
-        stale=any(rules.stale_lister for _, rules in replayed),
-        entered_again=entered_again,
-    )
+    stale = any(rules.stale_lister for _, rules in replayed)
+    served = _orders(lines, groups, stale=stale, entered_again=entered_again)
     missed = frozenset[str]().union(*(each.missed for each in served))
     # Many orders come to the same replays.
     together: dict[Hashable, _Together] = {}
@@ -254,17 +250,17 @@ def _replays_of(
     """The replays of one order, and the names of unknowns that are not wholly explored in them."""
     replay = partial(known.of, order=order, groups=groups, gap_ns=spread.gap_ns)
     runs = list(starmap(replay, replayed))
-    between = lags_between(replayed, [run.tokens.at_ns for run in runs])
+    between = known.lags_between(replayed, runs)
     missed = between.missed
     if between.rules and known.budget.is_spent:
         known.cut_short = True
         return [_Together(runs, spread)], missed | {PassLag.name}
     runs += starmap(replay, between.rules)
     late = [(line, rules) for line, rules in replayed if rules.stale_lister]
-    if late and _views_may_interact(late, runs, between.views, replay):
+    if late and _views_may_interact(late, runs, between.views, replay, known):
         from kubectl_evictplan.windows import late_views  # rarely needed
 
-        each = late_views.each_set(late, replay, known.budget)
+        each = late_views.each_set(late, replay, known)
         if each is not None:
             several = [_Together(one.runs, spread.varying(one.by_lags)) for one in each]
             lags = frozenset[str]().union(*(one.missed for one in each))
@@ -278,6 +274,7 @@ def _views_may_interact(
     late: Sequence[Replayed],
     at_some_lags: frozenset[int],
     replay: Callable[[ZoneLine, LineRules], Replayed],
+    known: Replays,
 ) -> bool:
     """Whether replays in which every view is late, and in which none is, need not show all that late views can do.
 
@@ -289,7 +286,7 @@ def _views_may_interact(
         return False
     in_time = [(line, replace(rules, stale_lister=False)) for line, rules in replayed]
     unseen = list(starmap(replay, in_time))
-    at_some_lags |= lags_between(in_time, [run.tokens.at_ns for run in unseen]).views
+    at_some_lags |= known.lags_between(in_time, unseen).views
     places = defaultdict[tuple[float, int], set[int]](set)
     for (line, rules), seen, free in zip(replayed, late, unseen, strict=False):
         for view, at_ns in enumerate(line.unknown_after_ready_ns):
