@@ -14,7 +14,7 @@ from kubectl_evictplan.prediction.document import DrainReport, Prediction, Waiti
 from kubectl_evictplan.prediction.drains import HORIZON
 from kubectl_evictplan.scenarios.actions.drain import drains_among
 from kubectl_evictplan.scenarios.scenario import Scenario
-from kubectl_evictplan.windows.drain_waits import FAILED, Refused, refusals
+from kubectl_evictplan.windows.drains.waits import FAILED, Refused, refusals
 
 _Nodes = Mapping[str, DrainReport]
 

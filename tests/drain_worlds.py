@@ -25,10 +25,10 @@ from kubectl_evictplan.kube.objects import (
     Workload,
 )
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
-from kubectl_evictplan.windows.drain_bounds import DrainBounds
-from kubectl_evictplan.windows.drain_newcomers import owners_without_pods
-from kubectl_evictplan.windows.drain_rivals import RowBounds
-from kubectl_evictplan.windows.drain_world import drain_world
+from kubectl_evictplan.windows.drains.bounds import DrainBounds
+from kubectl_evictplan.windows.drains.newcomers import owners_without_pods
+from kubectl_evictplan.windows.drains.rivals import RowBounds
+from kubectl_evictplan.windows.drains.world import drain_world
 
 NODES = ("a1", "a2", "b1", "b2")
 # How long replacements take until they are Ready.

@@ -466,7 +466,7 @@ def test_pods_that_the_filters_leave_alone_are_told_with_the_filter() -> None:
 
 
 def test_only_coupled_pods_are_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
-    from kubectl_evictplan.windows import drain_world
+    from kubectl_evictplan.windows.drains import world as drain_world
 
     crowd = [App(f"other{n}", ["b1", "b2"] * 20, most=1) for n in range(5)]
     scenario: Scenario = drains(drain("a1"))

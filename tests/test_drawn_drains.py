@@ -39,10 +39,10 @@ from kubectl_evictplan.cluster.timeline import (
 )
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.simulation.drain_parts import eviction_rules
-from kubectl_evictplan.windows.drain_bounds import DrainBounds
-from kubectl_evictplan.windows.drain_instants import NodeDrain
-from kubectl_evictplan.windows.drain_waits import Waits
-from kubectl_evictplan.windows.drain_world import drain_world
+from kubectl_evictplan.windows.drains.bounds import DrainBounds
+from kubectl_evictplan.windows.drains.instants import NodeDrain
+from kubectl_evictplan.windows.drains.waits import Waits
+from kubectl_evictplan.windows.drains.world import drain_world
 
 
 @pytest.mark.parametrize("seed", range(6))

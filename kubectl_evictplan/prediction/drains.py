@@ -29,11 +29,11 @@ from kubectl_evictplan.windows.outcome import EvictionKey, Exploration, Possible
 from kubectl_evictplan.windows.unknowns.of_drains import DrainLatencies
 
 if TYPE_CHECKING:
-    from kubectl_evictplan.windows.drain_answers import Expected
-    from kubectl_evictplan.windows.drain_instants import Within
-    from kubectl_evictplan.windows.drain_outcomes import DrainOutcome
-    from kubectl_evictplan.windows.drain_runs import DrainExploration
-    from kubectl_evictplan.windows.drain_waits import Wait, WaitKey
+    from kubectl_evictplan.windows.drains.answers import Expected
+    from kubectl_evictplan.windows.drains.instants import Within
+    from kubectl_evictplan.windows.drains.outcomes import DrainOutcome
+    from kubectl_evictplan.windows.drains.runs import DrainExploration
+    from kubectl_evictplan.windows.drains.waits import Wait, WaitKey
 
 _Value = TypeVar("_Value")
 

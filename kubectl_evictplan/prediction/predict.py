@@ -71,7 +71,7 @@ from kubectl_evictplan.windows.exploration import Progress, explore, explore_pla
 from kubectl_evictplan.windows.outcome import TAINT_ADDED, Exploration
 
 if TYPE_CHECKING:
-    from kubectl_evictplan.windows.drain_runs import DrainExploration
+    from kubectl_evictplan.windows.drains.runs import DrainExploration
 
 _T = TypeVar("_T")
 
@@ -142,14 +142,14 @@ def simulated(
     alike = AlikePods(relevant, scenario, whole.steady_nodes)
     rooms = NO_LIMITS
     if drained_nodes(scenario):
-        from kubectl_evictplan.windows.drain_rooms import drain_rooms
+        from kubectl_evictplan.windows.drains.rooms import drain_rooms
 
         rooms = drain_rooms(whole.snapshot, scenario, configuration.profile)
     run = partial(simulate, alike.snapshot, scenario, configuration, timing, rooms=rooms)
     drains, find_names = None, partial(NamesOfAlike, alike, whole.owners)
     if drained_nodes(scenario):
         from kubectl_evictplan.prediction.drains import merge_drains
-        from kubectl_evictplan.windows.drain_runs import explore_drains, without_drains
+        from kubectl_evictplan.windows.drains.runs import explore_drains, without_drains
 
         nominal, others = run(), without_drains(scenario)
         drains = explore_drains(

@@ -93,7 +93,7 @@ class PreparedCluster:
     @cached_property
     def owners_without_pods(self) -> tuple[Workload, ...]:
         """Owners that may make pods of which nothing is known."""
-        from kubectl_evictplan.windows.drain_newcomers import owners_without_pods
+        from kubectl_evictplan.windows.drains.newcomers import owners_without_pods
 
         return owners_without_pods(self.snapshot)
 
@@ -125,8 +125,8 @@ class PreparedCluster:
         if explain is not None:
             keys.add(explain)
         if drained := drained_nodes(scenario):
-            from kubectl_evictplan.windows.deleted_by_others import deleted_by_others
-            from kubectl_evictplan.windows.drain_world import coupled_pods, of_unknown_owners
+            from kubectl_evictplan.windows.drains.deleted_by_others import deleted_by_others
+            from kubectl_evictplan.windows.drains.world import coupled_pods, of_unknown_owners
 
             whole = replace(self.snapshot, left_out={})
             deleted = deleted_by_others(scenario, self._moving)
@@ -141,7 +141,7 @@ class PreparedCluster:
         places = sorted(dict.fromkeys(places))
         relevant = replace(self.snapshot, pods=tuple([pods[place] for place in places]))
         if drained:
-            from kubectl_evictplan.windows.drain_world import left_out
+            from kubectl_evictplan.windows.drains.world import left_out
 
             return replace(relevant, left_out=left_out(self._active, relevant.pods))
         if not self._may_leave_out_nodes(scenario):
@@ -222,7 +222,7 @@ class PreparedCluster:
 
     @cached_property
     def _active(self) -> Counter[tuple[str, str, str] | None]:
-        from kubectl_evictplan.windows.drain_world import active_pods
+        from kubectl_evictplan.windows.drains.world import active_pods
 
         return active_pods(self.snapshot)
 

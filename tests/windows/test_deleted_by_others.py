@@ -12,7 +12,7 @@ from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Lease, T
 from kubectl_evictplan.prediction.document import CERTAIN
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ScenarioEvent
-from kubectl_evictplan.windows.drain_bounds import DrainBounds
+from kubectl_evictplan.windows.drains.bounds import DrainBounds
 
 CLUSTER = drained_cluster(App("web", ["a1"]), nodes=["a1", "a2", "b1"])
 NOBODY_ELSE = make_event(1, "cordon", "b1")

@@ -27,7 +27,7 @@ from kubectl_evictplan.kube.objects import NO_EXECUTE, NO_SCHEDULE, ClusterSnaps
 from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE, Prediction
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ScenarioEvent
-from kubectl_evictplan.windows.drain_bounds import DrainBounds
+from kubectl_evictplan.windows.drains.bounds import DrainBounds
 
 WEB = App("web", ["a1", "a1", "b1"], most=1)
 FREE = App("free", ["a1"])

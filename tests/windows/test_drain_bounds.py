@@ -35,8 +35,8 @@ from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE, Prediction,
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
 from kubectl_evictplan.simulation.simulate import simulate
-from kubectl_evictplan.windows.drain_allowance import Allowance, evictions_in_turn
-from kubectl_evictplan.windows.drain_world import drain_world
+from kubectl_evictplan.windows.drains.allowance import Allowance, evictions_in_turn
+from kubectl_evictplan.windows.drains.world import drain_world
 
 FREE = App("free", ["a1", "a1", "b1"])
 # Of its three pods one may be away.

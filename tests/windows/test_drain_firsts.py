@@ -20,7 +20,7 @@ from kubectl_evictplan.engine.drain_timing import DrainTiming
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.simulation.simulate import simulate
-from kubectl_evictplan.windows.drain_bounds import DrainBounds
+from kubectl_evictplan.windows.drains.bounds import DrainBounds
 from kubectl_evictplan.windows.outcome import EvictionKey
 
 # How long replacements take until they are Ready (``drain_worlds.READY``).

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE
 from kubectl_evictplan.prediction.predict import predict
-from kubectl_evictplan.windows.drain_bounds import DrainBounds
+from kubectl_evictplan.windows.drains.bounds import DrainBounds
 
 # Where somebody is evicted first, and a node that takes replacements until another process cordons it.
 FIRST, LATER = "a1", "b1"

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from builders import ns
 from kubectl_evictplan.cluster.timeline import KUBECTL_DELETE
 from kubectl_evictplan.kube.objects import ClusterSnapshot
-from kubectl_evictplan.windows.drain_bounds import DrainBounds
+from kubectl_evictplan.windows.drains.bounds import DrainBounds
 
 # From one try of kubectl to the next, at most; so long a write of the budget holds one up.
 TRY, HELD_UP = 5.11, 0.59

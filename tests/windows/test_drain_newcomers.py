@@ -10,7 +10,7 @@ from kubectl_evictplan.cluster.timeline import DrainEnd
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Workload
 from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE, Prediction
 from kubectl_evictplan.prediction.predict import predict
-from kubectl_evictplan.windows.drain_newcomers import owners_without_pods
+from kubectl_evictplan.windows.drains.newcomers import owners_without_pods
 
 # Of its three pods one may be away.
 WEB = App("web", ["a1", "b1", "b1"], most=1)

@@ -6,8 +6,8 @@ from drain_worlds import App, drain, drained_cluster, latest, proven, row
 
 from builders import ns
 from kubectl_evictplan.cluster.timeline import EVICTION_API
-from kubectl_evictplan.windows.drain_bounds import DrainBounds
-from kubectl_evictplan.windows.drain_tries import first_read
+from kubectl_evictplan.windows.drains.bounds import DrainBounds
+from kubectl_evictplan.windows.drains.tries import first_read
 
 # kubectl comes to a node.
 BEGIN = ns(1), ns(1.4)

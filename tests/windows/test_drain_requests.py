@@ -20,9 +20,9 @@ from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE, Dra
 from kubectl_evictplan.kube.disruption import EvictionRules
 from kubectl_evictplan.kube.infrastructure import Infrastructure, Namespace
 from kubectl_evictplan.kube.objects import ClusterSnapshot, PodWebhook
-from kubectl_evictplan.windows.drain_bounds import DrainBounds
-from kubectl_evictplan.windows.drain_delays import CONFLICT, REFUSED
-from kubectl_evictplan.windows.drain_told import TurnBounds
+from kubectl_evictplan.windows.drains.bounds import DrainBounds
+from kubectl_evictplan.windows.drains.delays import CONFLICT, REFUSED
+from kubectl_evictplan.windows.drains.told import TurnBounds
 
 # Up to 1.18 budgets are asked about whoever terminates, and count whoever is not Ready.
 OLD = EvictionRules(ignores_pending=False, lets_unready_go=False)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from builders import ns
 from kubectl_evictplan.cluster.timeline import DrainEnd
 from kubectl_evictplan.engine.drain_timing import Latency
-from kubectl_evictplan.windows.drain_delays import takes
+from kubectl_evictplan.windows.drains.delays import takes
 
 
 def seconds(spans: Any) -> list[tuple[float, float]]:

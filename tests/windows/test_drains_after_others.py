@@ -19,13 +19,13 @@ from builders import make_event, ns
 from kubectl_evictplan.cluster.rooms import Room, Rooms
 from kubectl_evictplan.cluster.timeline import EVICTION_API, DrainEnd
 from kubectl_evictplan.prediction.predict import predict
-from kubectl_evictplan.windows.drain_answers import DrainAnswers
-from kubectl_evictplan.windows.drain_before import earlier_processes, over_by, with_any_room
-from kubectl_evictplan.windows.drain_bounds import DrainBounds
-from kubectl_evictplan.windows.drain_instants import Within
-from kubectl_evictplan.windows.drain_margins import DrawnWorld
-from kubectl_evictplan.windows.drain_outcomes import DrainGathered
-from kubectl_evictplan.windows.drain_rivals import RowBounds
+from kubectl_evictplan.windows.drains.answers import DrainAnswers
+from kubectl_evictplan.windows.drains.before import earlier_processes, over_by, with_any_room
+from kubectl_evictplan.windows.drains.bounds import DrainBounds
+from kubectl_evictplan.windows.drains.instants import Within
+from kubectl_evictplan.windows.drains.margins import DrawnWorld
+from kubectl_evictplan.windows.drains.outcomes import DrainGathered
+from kubectl_evictplan.windows.drains.rivals import RowBounds
 from kubectl_evictplan.windows.outcome import EvictionKey
 
 AGAIN = ("default/web-0", "uid-default-web-0", EVICTION_API)

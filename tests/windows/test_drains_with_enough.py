@@ -25,8 +25,8 @@ from kubectl_evictplan.kube.disruption import EvictionRules
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.scenarios.scenario import ScenarioEvent
 from kubectl_evictplan.simulation.simulate import simulate
-from kubectl_evictplan.windows.drain_bounds import DrainBounds
-from kubectl_evictplan.windows.drain_delays import FORGOTTEN_NS
+from kubectl_evictplan.windows.drains.bounds import DrainBounds
+from kubectl_evictplan.windows.drains.delays import FORGOTTEN_NS
 
 TWICE = drain("a1", at=1), drain("a1", at=1)
 # From one try of kubectl to the next, at most.

@@ -30,7 +30,7 @@ from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenari
 from kubectl_evictplan.windows.outcome import PossibleEviction
 
 if TYPE_CHECKING:
-    from kubectl_evictplan.windows.drain_runs import DrainExploration
+    from kubectl_evictplan.windows.drains.runs import DrainExploration
 
 _Kind = TypeVar("_Kind", bound=Entry)
 

@@ -30,8 +30,8 @@ from kubectl_evictplan.scenarios.actions.drain import drains_among
 from kubectl_evictplan.simulation.drain_parts import known_daemon_sets
 
 if TYPE_CHECKING:
-    from kubectl_evictplan.windows.drain_instants import NodeDrain
-    from kubectl_evictplan.windows.drain_outcomes import DrainOutcome
+    from kubectl_evictplan.windows.drains.instants import NodeDrain
+    from kubectl_evictplan.windows.drains.outcomes import DrainOutcome
 
 # kubectl's own client, which nothing sets otherwise.
 _CLIENT_QPS, _CLIENT_BURST = 5, 10
@@ -199,7 +199,7 @@ def budget_allows_nothing(context: WarningContext) -> Statements:
     found = context.drains
     if found is None:
         return
-    from kubectl_evictplan.windows.drain_world import short_owners, unknown_owners
+    from kubectl_evictplan.windows.drains.world import short_owners, unknown_owners
 
     budgets, missing = found.world.budgets, short_owners(found.world.snapshot)
     unknown = unknown_owners(found.world.snapshot)
@@ -375,7 +375,7 @@ def owner_without_pods(context: WarningContext) -> Statements:
     found = context.drains
     if found is None or not found.world.without_pods:
         return
-    from kubectl_evictplan.windows.drain_newcomers import budgets_over  # rarely needed
+    from kubectl_evictplan.windows.drains.newcomers import budgets_over  # rarely needed
 
     for owner in found.world.without_pods:
         places = sorted(budgets_over((owner,), found.world.budgets))

@@ -24,7 +24,7 @@ from kubectl_evictplan.windows.unknowns.tick_meetings import tick_steps
 from kubectl_evictplan.windows.unknowns.unknown import Unknown, sequence
 
 if TYPE_CHECKING:
-    from kubectl_evictplan.windows.drain_world import DrainWorld
+    from kubectl_evictplan.windows.drains.world import DrainWorld
 
 # (place of every latency in its range, luck): all early, all late, and anything.
 _PACES: tuple[tuple[float | None, int | None], ...] = (
