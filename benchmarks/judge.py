@@ -1,6 +1,6 @@
 """Drawn worlds, played by upstream's own controllers: ``make judge``.
 
-Every world is a seed (``tests/upstream_worlds.py``). A Go program (``tests/upstream``) plays it through the node
+Every world is a seed (``tests/drawn/upstream_worlds.py``). A Go program (``tests/upstream``) plays it through the node
 lifecycle, taint eviction and pod garbage collection controllers of one release, on a virtual clock, and records
 it. What is predicted from the recorded start must hold everything that followed. A world that disagrees is told with
 the command that repeats it alone; ``--keep`` writes its files.
@@ -37,10 +37,10 @@ from trace_runs import (
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "upstream"))
 
+from drawn.upstream_drain_worlds import draw_upstream_drain_world
+from drawn.upstream_worlds import NAMESPACE, Flags, Happening, UpstreamWorld, draw_upstream_world
 from judge_drains import drain_disagreements, record_drains
-from upstream_drain_worlds import draw_upstream_drain_world
 from upstream_program import BuildError, build
-from upstream_worlds import NAMESPACE, Flags, Happening, UpstreamWorld, draw_upstream_world
 
 from kubectl_evictplan.kube.durations import SECOND_NS
 

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from drawn.upstream_drain_worlds import DrainHappening, UpstreamDrainWorld
 from msgspec.structs import replace
 from trace_runs import Slack, Trace, compare_deletions
-from upstream_drain_worlds import DrainHappening, UpstreamDrainWorld
 
 from kubectl_evictplan.prediction.document import DrainReport, Prediction
 from kubectl_evictplan.prediction.predict import predict

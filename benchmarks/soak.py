@@ -1,8 +1,8 @@
 """Random worlds against random realities of them, for as long as asked: ``make soak``.
 
-Every world is a seed (``tests/soak_worlds.py``). It is predicted once; then runs with everything unknown drawn
-at random, or led towards the ends of windows (``tests/guided_realities.py``), must agree with every word of the
-prediction (``tests/contradictions.py``). A world that does not is
+Every world is a seed (``tests/drawn/soak_worlds.py``). It is predicted once; then runs with everything unknown drawn
+at random, or led towards the ends of windows (``tests/realities/guided_realities.py``), must agree with every word of the
+prediction (``tests/realities/contradictions.py``). A world that does not is
 told with the command that repeats it alone.
 """
 
@@ -25,9 +25,22 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-import drawn_drains
-from begun_worlds import BegunWorld
-from contradictions import (
+from drawn.begun_worlds import BegunWorld
+from drawn.drain_worlds import DrainedWorld
+from drawn.outage_worlds import OutageWorld
+from drawn.soak_worlds import (
+    KINDS,
+    MIXED_DRAINS,
+    STRANGE_DRAINS,
+    draw_soak_world,
+    kind_of,
+    ready_of,
+    ready_times_of,
+)
+from drawn.strange_worlds import StrangeWorld
+from msgspec.structs import replace
+from realities import drawn_drains
+from realities.contradictions import (
     DeletionKey,
     Span,
     contradictions,
@@ -39,23 +52,10 @@ from contradictions import (
     told_before_start,
     zone_contradictions,
 )
-from drain_worlds import DrainedWorld
-from guided_drains import DrainGuide
-from guided_realities import Choices, Guide
-from msgspec.structs import replace
-from outage_worlds import OutageWorld
-from realities import World, draw_reality, draw_timing, zones_of
-from soak_worlds import (
-    KINDS,
-    MIXED_DRAINS,
-    STRANGE_DRAINS,
-    draw_soak_world,
-    kind_of,
-    ready_of,
-    ready_times_of,
-)
-from strange_worlds import StrangeWorld
-from wide_worlds import WideWorld
+from realities.drawn_realities import World, draw_reality, draw_timing, zones_of
+from realities.guided_drains import DrainGuide
+from realities.guided_realities import Choices, Guide
+from realities.wide_worlds import WideWorld
 
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.garbage import collect_rarely

@@ -1,7 +1,7 @@
 """How wide predicted windows are next to what many random realities of a world use of them: ``make widths``.
 
 One figure for each kind of worlds: the width of an eviction's windows over the spread of its instants within them, in
-many realities. 1 is as narrow as a promise can be. Kinds are the classes of drawn worlds (``tests/soak_worlds.py``),
+many realities. 1 is as narrow as a promise can be. Kinds are the classes of drawn worlds (``tests/drawn/soak_worlds.py``),
 ``contended-drains`` (two processes of kubectl at a time) and ``upstream``: scenarios that upstream's own controller
 ran, whose recorded runs count as realities too.
 """
@@ -20,12 +20,12 @@ from soak import guide_of, is_free, timing_near_critical, windows_of
 from upstream_runs import RELEASE, Case, load_cases
 
 # isort: split
-import drawn_drains
-from contradictions import TOLERANCE_S, DeletionKey, Span, deletions, predicted, spans_of
-from drain_worlds import READY, DrainedWorld, draw_drained_world
-from guided_drains import DrainGuide
-from realities import World, draw_reality
-from soak_worlds import CLASSES, draw_soak_world, kind_of
+from drawn.drain_worlds import READY, DrainedWorld, draw_drained_world
+from drawn.soak_worlds import CLASSES, draw_soak_world, kind_of
+from realities import drawn_drains
+from realities.contradictions import TOLERANCE_S, DeletionKey, Span, deletions, predicted, spans_of
+from realities.drawn_realities import World, draw_reality
+from realities.guided_drains import DrainGuide
 
 from kubectl_evictplan.cluster.readiness import ReadyTimes
 from kubectl_evictplan.cluster.timeline import TAINT_EVICTION

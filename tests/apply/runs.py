@@ -10,7 +10,7 @@ from typing import Any
 
 from apply.crashing_files import CrashingFiles
 from apply.simulated_cluster import IDENTITY, SimulatedCluster
-from bare_plans import bare_plan
+from building.bare_plans import bare_plan
 
 from kubectl_evictplan.apply.progress import AnyProgress
 from kubectl_evictplan.apply.records import Author

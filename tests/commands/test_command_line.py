@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scenario_texts import without_places
+from building.scenario_texts import without_places
 
 from kubectl_evictplan import cli
 from kubectl_evictplan.commands.scenario import EXAMPLE

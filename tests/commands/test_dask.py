@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from command_lines import Ask, asker
+from building.command_lines import Ask, asker
 
 pytest.importorskip("distributed", reason="pip install 'kubectl-evictplan[distributed]'")
 pytestmark = pytest.mark.slow

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from command_lines import Ask, asker
+from building.command_lines import Ask, asker
 
 CLUSTER = str(Path(__file__).parents[2] / "fixtures/examples/mini-cluster.yaml")
 

@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from command_lines import Ask, asker
+from building.command_lines import Ask, asker
 
 REPOSITORY = Path(__file__).parents[2]
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_lines import Ask, asker
+from building.command_lines import Ask, asker
 
 from kubectl_evictplan.scenarios.files import load_scenario
 from kubectl_evictplan.scenarios.scenario import ScenarioEvent

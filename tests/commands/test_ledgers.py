@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from apply.clusters import drain_bench
 from apply.runs import JOURNAL
-from command_lines import Ask, asker
+from building.command_lines import Ask, asker
 from live.applying import drainable_cluster
 from live.changing import TOKEN
 from live.real_clock import RealClock

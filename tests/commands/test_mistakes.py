@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_lines import Answer, Ask, asker
+from building.command_lines import Answer, Ask, asker
 
 from kubectl_evictplan.prediction import predict as predicting
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import captured_clusters as captured
 import pytest
-from command_lines import Answer, Ask, asker
+from building import captured_clusters as captured
+from building.command_lines import Answer, Ask, asker
 from live.api_server import ApiServer, Fault
 from live.clusters import instant, small_cluster
 

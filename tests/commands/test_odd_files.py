@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from apply.clusters import taint_bench
-from command_lines import asker
+from building.command_lines import asker
 from commands.typed_commands import Said, Type, files
 from live.writable_server import WritableServer
 

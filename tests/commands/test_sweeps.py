@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from command_lines import Ask, asker
+from building.command_lines import Ask, asker
 
 from kubectl_evictplan.commands.executors import Workers
 
@@ -25,7 +25,7 @@ def test_the_answer_is_the_same_whoever_computes_it(ask: Ask) -> None:
     answers = [
         ask(*words, "--jobs", "1"),
         ask(*words, "--jobs", "2"),
-        ask(*words, "--executor", "some_executors:two_threads"),
+        ask(*words, "--executor", "building.some_executors:two_threads"),
     ]
 
     assert {answer.code for answer in answers} == {0}
@@ -76,7 +76,10 @@ def test_the_table_names_the_worst_first_and_wide_names_what_it_counts(ask: Ask)
         (("nodes", "--executor", "dask://host"), "no such executor: the address has no port"),
         (("nodes", "--executor", "nonsense"), "no such executor: neither an address"),
         (("nodes", "--executor", "no_module:f"), "no such executor: No module named"),
-        (("nodes", "--executor", "some_executors:no_executor"), "no concurrent.futures.Executor"),
+        (
+            ("nodes", "--executor", "building.some_executors:no_executor"),
+            "no concurrent.futures.Executor",
+        ),
         (("zones", "eu-1x"), "eu-1x"),
         (("pairs", "worker-a1"), "a pair needs two nodes"),
         (("pairs",), "which nodes?"),

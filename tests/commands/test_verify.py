@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_lines import Ask, asker
+from building.command_lines import Ask, asker
 from live.watched_server import WatchedServer, deleting, gone, time_of
 
 from kubectl_evictplan.world import World

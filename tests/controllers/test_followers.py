@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pytest
-from msgspec.structs import replace
-from realities import World, draw_world
-from soak_worlds import draw_soak_world
-
-from builders import (
+from building.builders import (
     make_event,
     make_node,
     make_pod,
@@ -17,6 +13,10 @@ from builders import (
     make_snapshot,
     tolerates,
 )
+from drawn.soak_worlds import draw_soak_world
+from msgspec.structs import replace
+from realities.drawn_realities import World, draw_world
+
 from kubectl_evictplan.cluster.timeline import AboutPod, Entry, PodsMarkedNotReady, Timeline
 from kubectl_evictplan.controllers.flags import ControllerConfiguration, resolve_configuration
 from kubectl_evictplan.controllers.followers import Followers, NotOnlySilentError, followers_by_node

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from building.builders import epoch_ns, make_node
 from msgspec.structs import replace
 
-from builders import epoch_ns, make_node
 from kubectl_evictplan.cluster.kubelets import LeaseVersion
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.controllers.node_lifecycle.node_health import (

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from building.builders import ns
 
-from builders import ns
 from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import (
     NeverRateLimiter,
 )

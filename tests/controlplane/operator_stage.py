@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from building.builders import encoded
 from kubelets import MERGE_PATCH
 from live.apply_driver import Carrier
 from live.applying import drain_of, plan_of
 from objects import create_budget, create_deployment
 from plane import ControlPlane
 
-from builders import encoded
 from kubectl_evictplan.apply.cluster import ClusterApi
 from kubectl_evictplan.apply.files import LocalFiles
 from kubectl_evictplan.apply.status import status

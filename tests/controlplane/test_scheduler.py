@@ -15,9 +15,9 @@ from random import Random
 from typing import Any
 
 import pytest
+from drawn.scheduling_worlds import NAMESPACES, csi_node, nodes, pod, storage_classes, volumes
 from msgspec.structs import replace
 from plane import Api, Start, Unavailable
-from scheduling_worlds import NAMESPACES, csi_node, nodes, pod, storage_classes, volumes
 
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.kube.scheduling.answers import Filter, Fit, Surroundings, Unknown, Verdict

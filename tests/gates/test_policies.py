@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from command_lines import CLUSTER, Ask, asker, pod
+from building.command_lines import CLUSTER, Ask, asker, pod
 
 POLICY = """\
 apiVersion: evictplan.dev/v1alpha1

@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 import pytest
+from building.builders import make_pod, make_snapshot
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from report.builders import eviction, prediction
 
-from builders import make_pod, make_snapshot
 from kubectl_evictplan.gates.document import GateResult
 from kubectl_evictplan.gates.figures import FIGURES, Names, check, known_codes
 from kubectl_evictplan.gates.judge import Gate, judge

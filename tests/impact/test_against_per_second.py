@@ -6,10 +6,7 @@ import random
 from collections.abc import Iterator, Sequence
 
 import pytest
-from msgspec.structs import replace
-from per_second import READY_NS, ready_each_second
-
-from builders import (
+from building.builders import (
     default_tolerations,
     make_event,
     make_lease,
@@ -19,6 +16,9 @@ from builders import (
     ns,
     tolerates,
 )
+from msgspec.structs import replace
+from per_second import READY_NS, ready_each_second
+
 from kubectl_evictplan.controllers.flags import ControllerConfiguration, resolve_configuration
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.impact.assess import assess_impact

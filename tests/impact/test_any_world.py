@@ -6,12 +6,12 @@ import random
 import re
 
 import pytest
-from drain_worlds import draw_drained_world
+from building.builders import encoded
+from drawn.drain_worlds import draw_drained_world
+from drawn.strategies import World, worlds
 from hypothesis import given, settings
 from msgspec.structs import replace
-from strategies import World, worlds
 
-from builders import encoded
 from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns
 from kubectl_evictplan.controllers.flags import ControllerConfiguration, resolve_configuration
 from kubectl_evictplan.impact.assess import assess_impact

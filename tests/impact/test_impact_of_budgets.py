@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from building.builders import default_tolerations, make_event, make_pod, ns, tolerates
 from msgspec.structs import replace
 from worlds import budget, cluster, finding, impact_of, pods_of, workload
 
-from builders import default_tolerations, make_event, make_pod, ns, tolerates
 from kubectl_evictplan.kube.objects import IntOrPercent, PodDisruptionBudget, Workload
 
 TAINT = make_event(10, "taint", "a1", taint="maint=yes:NoExecute")

@@ -6,10 +6,18 @@ import shlex
 from typing import Any
 
 import pytest
+from building.builders import (
+    START_NS,
+    default_tolerations,
+    make_event,
+    make_node,
+    make_pod,
+    ns,
+    tolerates,
+)
 from msgspec.structs import replace
 from worlds import READY, cluster, comebacks, finding, impact_of, pods_of, service, workload
 
-from builders import START_NS, default_tolerations, make_event, make_node, make_pod, ns, tolerates
 from kubectl_evictplan.kube.infrastructure import (
     PersistentVolume,
     PersistentVolumeClaim,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from building.builders import make_event
 from msgspec.structs import replace
 from worlds import cluster, comebacks, finding, impact_of, pods_of, workload
 
-from builders import make_event
 from kubectl_evictplan.kube.needs import PodNeeds
 from kubectl_evictplan.kube.objects import Workload
 from kubectl_evictplan.prediction.impact_document import Impact

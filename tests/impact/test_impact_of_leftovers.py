@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from building.builders import START_NS, make_event, ns
 from msgspec.structs import replace
 from worlds import cluster, comebacks, impact_of, pods_of, workload
 
-from builders import START_NS, make_event, ns
 from kubectl_evictplan.kube.infrastructure import Namespace
 from kubectl_evictplan.kube.needs import PodNeeds
 from kubectl_evictplan.kube.objects import Workload

@@ -5,10 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from building.builders import (
+    START_NS,
+    default_tolerations,
+    make_event,
+    make_node,
+    make_pod,
+    make_snapshot,
+)
 from msgspec.structs import replace
 from worlds import comebacks, finding, impact_of, pods_of, workload
 
-from builders import START_NS, default_tolerations, make_event, make_node, make_pod, make_snapshot
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.needs import PodAffinityTerm, PodNeeds, TopologySpreadConstraint
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod, Workload

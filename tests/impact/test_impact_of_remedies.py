@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from building.builders import default_tolerations, make_event, make_pod
 from msgspec.structs import replace
 from worlds import cluster, finding, impact_of, pods_of
 
-from builders import default_tolerations, make_event, make_pod
 from kubectl_evictplan.impact.replacement_words import what_would_help
 from kubectl_evictplan.kube.infrastructure import (
     Endpoint,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
-from drain_worlds import CONFIGURATION, App, drain, drained_cluster, drains
+from building.builders import make_event, make_node, ns
+from drawn.drain_worlds import CONFIGURATION, App, drain, drained_cluster, drains
 from msgspec.structs import replace
 from worlds import cluster, impact_of, pods_of, workload
 
-from builders import make_event, make_node, ns
 from kubectl_evictplan.kube.needs import PodNeeds
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, Revisions, Workload
 from kubectl_evictplan.kube.pod_requests import ContainerRequests

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from building.builders import make_event, make_pod, ns, tolerates
 from msgspec.structs import replace
 from worlds import READY, budget, cluster, finding, impact_of, pods_of, service
 
-from builders import make_event, make_pod, ns, tolerates
 from kubectl_evictplan.kube.infrastructure import Endpoint, EndpointSlice, Service
 from kubectl_evictplan.kube.objects import Workload
 from kubectl_evictplan.prediction.impact_document import Impact

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from building.builders import default_tolerations, make_event, make_pod
 from msgspec.structs import replace
 from worlds import cluster, comebacks, finding, impact_of, pods_of, service, workload
 
-from builders import default_tolerations, make_event, make_pod
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.infrastructure import Endpoint, EndpointSlice, Service
 from kubectl_evictplan.kube.objects import Workload

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from building.builders import default_tolerations, make_event, tolerates
 from msgspec.structs import replace
 from worlds import cluster, comebacks, finding, impact_of, pods_of, workload
 
-from builders import default_tolerations, make_event, tolerates
 from kubectl_evictplan.kube.infrastructure import (
     PersistentVolume,
     PersistentVolumeClaim,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from building.builders import make_pod, make_scenario, make_snapshot, ns
 from msgspec.structs import replace
 
-from builders import make_pod, make_scenario, make_snapshot, ns
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.impact.assess import assess_impact
 from kubectl_evictplan.kube.infrastructure import Infrastructure

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bare_plans import bare_plan
+from building.bare_plans import bare_plan
 from live.api_server import ApiServer
 from live.changing import TAINT, changing, small_writable_cluster
 from live.writable_server import WritableServer

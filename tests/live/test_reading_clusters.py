@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from command_lines import Ask, asker
+from building.command_lines import Ask, asker
 from live import api_server as faults
 from live.api_server import START_NS, ApiServer, Fault, VirtualWorld
 from live.clusters import (

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from building.builders import encoded
 from live.apply_driver import Carrier
 from live.applying import drain_of, drainable_cluster, plan_of
 from live.changing import TOKEN, changing
@@ -20,7 +21,6 @@ from live.real_clock import RealClock
 from live.requests_answered import Asked
 from live.writable_server import WritableServer
 
-from builders import encoded
 from kubectl_evictplan.apply.cluster import Outcome
 from kubectl_evictplan.apply.endings import EndCode
 from kubectl_evictplan.apply.files import LocalFiles

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_lines import Answer, Ask, asker
+from building.command_lines import Answer, Ask, asker
 from live.api_server import ApiServer, Fault, status
 from live.clusters import leader_lease, node, pod, service, small_cluster, workload
 

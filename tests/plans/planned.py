@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from drain_worlds import CONFIGURATION, App, drain, drained_cluster
+from building.builders import START_NS, make_event, make_scenario, ns
+from drawn.drain_worlds import CONFIGURATION, App, drain, drained_cluster
 from msgspec.structs import replace
 
-from builders import START_NS, make_event, make_scenario, ns
 from kubectl_evictplan.errors import InputError
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod
 from kubectl_evictplan.plans.differences import Difference

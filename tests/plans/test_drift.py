@@ -6,6 +6,15 @@ from functools import partial
 from typing import Any
 
 import pytest
+from building.builders import (
+    START_NS,
+    make_conditions,
+    make_event,
+    make_pod,
+    make_taint,
+    ns,
+    tolerates,
+)
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -23,7 +32,6 @@ from plans.planned import (
     without_pod,
 )
 
-from builders import START_NS, make_conditions, make_event, make_pod, make_taint, ns, tolerates
 from kubectl_evictplan.errors import InputError
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.plans.differences import Difference

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from building.builders import make_event
 from plans.planned import plan_of, small_cluster
 
-from builders import make_event
 from kubectl_evictplan.plans.exposed import exposed_nodes
 from kubectl_evictplan.scenarios.scenario import ScenarioEvent
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from drain_worlds import drain
+from building.builders import make_event, make_taint, ns
+from drawn.drain_worlds import drain
 from msgspec.structs import replace
 from plans.planned import DRAIN, TAINT, plan_of, small_cluster, with_node, with_pod
 
-from builders import make_event, make_taint, ns
 from kubectl_evictplan.errors import EXIT_BAD_INPUT, EXIT_DRIFT, InputError, ProblemsError
 from kubectl_evictplan.plans.document import Plan
 from kubectl_evictplan.plans.fingerprint import (

@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
+from building.builders import encoded
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from report.builders import eviction, inputs, kept, one_of_each, prediction
 from ruamel.yaml import YAML
 
-from builders import encoded
 from kubectl_evictplan.errors import InputError
 from kubectl_evictplan.kube.objects import Warning
 from kubectl_evictplan.prediction.document import Prediction, Sourced

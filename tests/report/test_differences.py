@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 import pytest
+from building.builders import encoded
 from msgspec.structs import replace
 from report.builders import eviction, inputs, kept, one_of_each, prediction
 
-from builders import encoded
 from kubectl_evictplan.errors import InputError
 from kubectl_evictplan.prediction.difference_document import (
     FindingDifference,

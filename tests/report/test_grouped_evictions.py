@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterator
 
 import pytest
+from building.builders import encoded
 from msgspec import Struct
 from msgspec.structs import fields, replace
 from report.builders import eviction, prediction
 
-from builders import encoded
 from kubectl_evictplan.prediction.document import Because, Eviction, Prediction
 from kubectl_evictplan.prediction.evicted_pods import EvictedPods
 from kubectl_evictplan.prediction.fingerprint import fingerprint

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from building.builders import make_event
 from msgspec.structs import replace
 from plans.planned import TAINT, plan_of, small_cluster
 
-from builders import make_event
 from kubectl_evictplan.plans.differences import Difference
 from kubectl_evictplan.plans.document import Plan
 from kubectl_evictplan.report.plan_review import review_blocks

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from building.builders import make_pod, make_snapshot
 from msgspec.structs import replace
 from report.builders import eviction
 
-from builders import make_pod, make_snapshot
 from kubectl_evictplan.kube.objects import OwnerReference, Pod, Workload
 from kubectl_evictplan.prediction.document import WorkloadReport
 from kubectl_evictplan.prediction.grouped_evictions import Evictions

@@ -11,8 +11,8 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-import captured_clusters as captured
 import pytest
+from building import captured_clusters as captured
 
 from kubectl_evictplan.errors import InputError
 from kubectl_evictplan.kube.objects import ClusterSnapshot

@@ -10,10 +10,10 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 import pytest
+from building.builders import SECOND_NS, make_event, make_node, make_pod, make_snapshot
+from drawn.strategies import World, worlds
 from hypothesis import given, settings
-from strategies import World, worlds
 
-from builders import SECOND_NS, make_event, make_node, make_pod, make_snapshot
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.impact.assess import assess_impact
 from kubectl_evictplan.kube.infrastructure import Infrastructure, PersistentVolume

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from drain_worlds import CONFIGURATION, App, drain, drained_cluster, drains
+from building.builders import make_event, make_pod, make_scenario, make_snapshot
+from building.warning_runs import configured, objects
+from drawn.drain_worlds import CONFIGURATION, App, drain, drained_cluster, drains
 from msgspec.structs import replace
-from warning_runs import configured, objects
 
-from builders import make_event, make_pod, make_scenario, make_snapshot
 from kubectl_evictplan.kube.budgets import webhooks_asked
 from kubectl_evictplan.kube.objects import PodWebhook
 from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from captured_clusters import (
+from building.captured_clusters import (
     Files,
     dump_folder,
     event,

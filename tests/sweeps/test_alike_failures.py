@@ -9,9 +9,16 @@ from __future__ import annotations
 import random
 
 import pytest
+from building.builders import (
+    default_tolerations,
+    make_lease,
+    make_node,
+    make_pod,
+    make_snapshot,
+    tolerates,
+)
 from msgspec.structs import replace
 
-from builders import default_tolerations, make_lease, make_node, make_pod, make_snapshot, tolerates
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import (

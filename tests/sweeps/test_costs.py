@@ -9,9 +9,9 @@ from __future__ import annotations
 import random
 
 import pytest
+from building.builders import default_tolerations, make_node, make_pod, make_snapshot
 from msgspec.structs import replace
 
-from builders import default_tolerations, make_node, make_pod, make_snapshot
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.impact.assess import assess_impact
 from kubectl_evictplan.impact.coupled import CoupledPods

@@ -6,9 +6,9 @@ import pickle
 from pathlib import Path
 
 import pytest
+from building.builders import make_node, make_pod, make_snapshot
 from msgspec.structs import replace
 
-from builders import make_node, make_pod, make_snapshot
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.impact.assess import assess_impact
 from kubectl_evictplan.kube.needs import PodNeeds

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from building.builders import make_pod
 
-from builders import make_pod
 from kubectl_evictplan.kube.objects import ClusterSnapshot, ControlPlaneFlags, Toleration
 from kubectl_evictplan.sweeps.flags import Cell, cells, with_toleration_seconds
 

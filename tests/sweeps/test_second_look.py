@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import pytest
+from building.builders import make_node, make_pod, make_snapshot
 from msgspec.structs import replace
 
-from builders import make_node, make_pod, make_snapshot
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.needs import PodNeeds
 from kubectl_evictplan.report import render_document

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from building.builders import ns
 from msgspec.structs import replace
 
-from builders import ns
 from kubectl_evictplan.cluster.timeline import QueueOperation, Told
 from kubectl_evictplan.controllers.releases import release_profile
 from kubectl_evictplan.engine.timing import Timing

@@ -7,10 +7,7 @@ from itertools import product
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
-from realities import NO_RESTART, SILENCE_ONLY, World, draw_world
-
-from builders import (
+from building.builders import (
     encoded,
     make_event,
     make_lease,
@@ -19,6 +16,9 @@ from builders import (
     make_scenario,
     make_snapshot,
 )
+from msgspec.structs import replace
+from realities.drawn_realities import NO_RESTART, SILENCE_ONLY, World, draw_world
+
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from builders import (
+from building.builders import (
     default_tolerations,
     make_event,
     make_node,
@@ -15,6 +14,7 @@ from builders import (
     ns,
     tolerates,
 )
+
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.objects import ControlPlaneFlags, Node, Pod
 from kubectl_evictplan.prediction.predict import predict

@@ -6,10 +6,10 @@ import random
 from itertools import pairwise
 
 import pytest
-from contradictions import contradictions, node_contradictions, zone_contradictions
-from drain_worlds import DrainedWorld
-from realities import World, draw_reality
-from soak_worlds import draw_soak_world
+from drawn.drain_worlds import DrainedWorld
+from drawn.soak_worlds import draw_soak_world
+from realities.contradictions import contradictions, node_contradictions, zone_contradictions
+from realities.drawn_realities import World, draw_reality
 
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.predict import predict

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from building.builders import ns
 
-from builders import ns
 from kubectl_evictplan.prediction.causes import describe_circumstance
 from kubectl_evictplan.windows.circumstances import (
     Circumstance,

@@ -7,11 +7,18 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from building.builders import (
+    make_event,
+    make_lease,
+    make_node,
+    make_pod,
+    make_scenario,
+    make_snapshot,
+)
 from msgspec.structs import replace
-from realities import SILENCE_ONLY, World, draw_reality, draw_world
-from test_bounds import check_world, contradictions
+from realities.drawn_realities import SILENCE_ONLY, World, draw_reality, draw_world
+from realities.test_bounds import check_world, contradictions
 
-from builders import make_event, make_lease, make_node, make_pod, make_scenario, make_snapshot
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.prediction.document import CERTAIN, PARTLY, Prediction
 from kubectl_evictplan.prediction.predict import predict

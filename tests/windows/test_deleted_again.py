@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from msgspec.structs import replace
-
-from builders import (
+from building.builders import (
     UNREACHABLE,
     make_event,
     make_node,
@@ -16,6 +14,8 @@ from builders import (
     ns,
     tolerates,
 )
+from msgspec.structs import replace
+
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.objects import ControlPlaneFlags, Node, Pod, Toleration
 from kubectl_evictplan.prediction.predict import predict

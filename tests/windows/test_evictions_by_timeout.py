@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 
 import pytest
-from msgspec.structs import replace
-
-from builders import (
+from building.builders import (
     START_NS,
     UNREACHABLE,
     make_conditions,
@@ -19,6 +17,8 @@ from builders import (
     make_snapshot,
     ns,
 )
+from msgspec.structs import replace
+
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.objects import Lease, Node, Pod
 from kubectl_evictplan.prediction.document import Prediction

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from msgspec.structs import replace
-from realities import World
-from test_bounds import check_world
-
-from builders import (
+from building.builders import (
     NOT_READY,
     UNREACHABLE,
     make_event,
@@ -19,6 +15,10 @@ from builders import (
     make_taint,
     ns,
 )
+from msgspec.structs import replace
+from realities.drawn_realities import World
+from realities.test_bounds import check_world
+
 from kubectl_evictplan.cluster.timeline import TaintAdded
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.engine.timing import Timing

@@ -5,17 +5,17 @@ from __future__ import annotations
 import random
 
 import pytest
-from contradictions import (
+from building.builders import ns
+from drawn.drain_worlds import DrainedWorld
+from drawn.soak_worlds import draw_soak_world
+from realities.contradictions import (
     contradictions,
     node_contradictions,
     told_before_start,
     zone_contradictions,
 )
-from drain_worlds import DrainedWorld
-from realities import World, draw_reality
-from soak_worlds import draw_soak_world
+from realities.drawn_realities import World, draw_reality
 
-from builders import ns
 from kubectl_evictplan.cluster.timeline import TAINT_EVICTION, PodDeleted, Timeline
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.windows.explored import join_samples

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from builders import make_event, make_node, make_scenario, make_snapshot, make_taint, ns
+from building.builders import make_event, make_node, make_scenario, make_snapshot, make_taint, ns
+
 from kubectl_evictplan.cluster.timeline import POD_GC, TAINT_EVICTION
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.prediction.alike_pods import AlikePods

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from builders import make_event, make_lease, make_node, make_pod, make_scenario, make_snapshot, ns
+from building.builders import (
+    make_event,
+    make_lease,
+    make_node,
+    make_pod,
+    make_scenario,
+    make_snapshot,
+    ns,
+)
+
 from kubectl_evictplan.cluster.timeline import NodeBecameUnknown
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.engine.timing import Timing

@@ -5,12 +5,20 @@ from __future__ import annotations
 import random
 
 import pytest
-from contradictions import contradictions
+from building.builders import (
+    make_event,
+    make_lease,
+    make_node,
+    make_pod,
+    make_scenario,
+    make_snapshot,
+    ns,
+)
 from msgspec.structs import replace
-from realities import World, draw_reality
+from realities.contradictions import contradictions
+from realities.drawn_realities import World, draw_reality
 from windows.lines import LAG, LAGS_ONLY, Line
 
-from builders import make_event, make_lease, make_node, make_pod, make_scenario, make_snapshot, ns
 from kubectl_evictplan.cluster.timeline import Told
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.prediction.predict import predict

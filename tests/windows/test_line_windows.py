@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from building.builders import ns
 from msgspec.structs import replace
 from windows.lines import LAG, LAGS_ONLY, Line
 
-from builders import ns
 from kubectl_evictplan.cluster.timeline import Told
 from kubectl_evictplan.windows import line_windows
 from kubectl_evictplan.windows.budget import Budget

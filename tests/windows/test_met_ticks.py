@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice, pairwise
 
 import pytest
-
-from builders import (
+from building.builders import (
     NOT_READY,
     UNREACHABLE,
     default_tolerations,
@@ -21,6 +20,7 @@ from builders import (
     ns,
     tolerates,
 )
+
 from kubectl_evictplan.cluster.timeline import PodDeleted
 from kubectl_evictplan.controllers.flags import ControllerConfiguration, resolve_configuration
 from kubectl_evictplan.engine.timing import Timing

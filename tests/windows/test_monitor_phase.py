@@ -7,12 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from msgspec.structs import replace
-from trace_runs import load_trace
-
-from builders import (
+from building.builders import (
     START_NS,
     UNREACHABLE,
     default_tolerations,
@@ -25,6 +20,11 @@ from builders import (
     make_snapshot,
     ns,
 )
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from trace_runs import load_trace
+
 from kubectl_evictplan.controllers.flags import ControllerConfiguration, resolve_configuration
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, ControlPlaneFlags, Node

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from contradictions import contradictions
-from realities import World
-
-from builders import (
+from building.builders import (
     default_tolerations,
     make_event,
     make_lease,
@@ -15,6 +12,9 @@ from builders import (
     make_snapshot,
     ns,
 )
+from realities.contradictions import contradictions
+from realities.drawn_realities import World
+
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.prediction.document import Prediction

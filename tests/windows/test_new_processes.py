@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from msgspec.structs import replace
-
-from builders import (
+from building.builders import (
     NOT_READY,
     UNREACHABLE,
     default_tolerations,
@@ -20,6 +18,8 @@ from builders import (
     ns,
     tolerates,
 )
+from msgspec.structs import replace
+
 from kubectl_evictplan.cluster.timeline import NodeBecameUnknown
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.engine.timing import Timing

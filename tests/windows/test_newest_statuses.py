@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import random
 
-import begun_worlds
 import pytest
-from contradictions import contradictions, node_contradictions
-from realities import World
+from building.builders import (
+    make_event,
+    make_lease,
+    make_node,
+    make_pod,
+    make_scenario,
+    make_snapshot,
+)
+from drawn import begun_worlds
+from realities.contradictions import contradictions, node_contradictions
+from realities.drawn_realities import World
 
-from builders import make_event, make_lease, make_node, make_pod, make_scenario, make_snapshot
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.objects import ControlPlaneFlags, Node
 from kubectl_evictplan.prediction.document import Prediction

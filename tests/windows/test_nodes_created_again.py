@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from builders import (
+from building.builders import (
     EXCLUDE_LABEL,
     STEPS,
     make_event,
@@ -15,6 +14,7 @@ from builders import (
     make_snapshot,
     ns,
 )
+
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.objects import ControlPlaneFlags, Node
 from kubectl_evictplan.prediction.predict import predict

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from builders import (
+from building.builders import (
     UNREACHABLE,
     make_event,
     make_lease,
@@ -12,6 +12,7 @@ from builders import (
     make_snapshot,
     tolerates,
 )
+
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.objects import Toleration
 from kubectl_evictplan.prediction.predict import predict

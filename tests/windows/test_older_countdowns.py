@@ -9,10 +9,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from msgspec.structs import replace
-from running_countdowns import Countdown, DrawnPast
-
-from builders import (
+from building.builders import (
     NOT_READY,
     UNREACHABLE,
     epoch_ns,
@@ -24,6 +21,9 @@ from builders import (
     make_taint,
     tolerates,
 )
+from msgspec.structs import replace
+from realities.running_countdowns import Countdown, DrawnPast
+
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.objects import ClusterSnapshot, ControlPlaneFlags, Pod
 from kubectl_evictplan.prediction.predict import predict

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from msgspec.structs import replace
-from realities import World
-from test_bounds import check_world
-from windows.lines import Line
-
-from builders import (
+from building.builders import (
     default_tolerations,
     epoch_ns,
     make_event,
@@ -17,6 +12,11 @@ from builders import (
     make_scenario,
     make_snapshot,
 )
+from msgspec.structs import replace
+from realities.drawn_realities import World
+from realities.test_bounds import check_world
+from windows.lines import Line
+
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.objects import Node, Toleration
 from kubectl_evictplan.prediction.document import Prediction

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from building.builders import (
+    make_event,
+    make_node,
+    make_pod,
+    make_scenario,
+    make_snapshot,
+    tolerates,
+)
 from msgspec.structs import replace
 
-from builders import make_event, make_node, make_pod, make_scenario, make_snapshot, tolerates
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent

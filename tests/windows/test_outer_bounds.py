@@ -5,10 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from msgspec.structs import replace
-from realities import World, draw_reality
-
-from builders import (
+from building.builders import (
     UNREACHABLE,
     epoch_ns,
     make_event,
@@ -17,6 +14,9 @@ from builders import (
     make_scenario,
     make_snapshot,
 )
+from msgspec.structs import replace
+from realities.drawn_realities import World, draw_reality
+
 from kubectl_evictplan.cluster.timeline import TaintAdded
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.durations import SECOND_NS

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from builders import (
+from building.builders import (
     NOT_READY,
     UNREACHABLE,
     default_tolerations,
@@ -16,6 +15,7 @@ from builders import (
     make_snapshot,
     tolerates,
 )
+
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import refill_ns
 from kubectl_evictplan.kube.objects import ControlPlaneFlags

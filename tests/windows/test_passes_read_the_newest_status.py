@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
+from building.builders import (
+    make_event,
+    make_lease,
+    make_node,
+    make_pod,
+    make_scenario,
+    make_snapshot,
+)
 
-from builders import make_event, make_lease, make_node, make_pod, make_scenario, make_snapshot
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent

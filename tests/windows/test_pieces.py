@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import pytest
+from building.builders import make_event, make_lease, make_node, make_scenario, make_snapshot, ns
 
-from builders import make_event, make_lease, make_node, make_scenario, make_snapshot, ns
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.engine.event_queue import Course, LoopGrid
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from msgspec.structs import replace
-
-from builders import (
+from building.builders import (
     make_event,
     make_lease,
     make_node,
@@ -14,6 +12,8 @@ from builders import (
     make_snapshot,
     ns,
 )
+from msgspec.structs import replace
+
 from kubectl_evictplan.cluster.timeline import PodDeleted, TaintAdded, TaintRemoved, Timeline
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent

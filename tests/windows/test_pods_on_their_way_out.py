@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from builders import (
+from building.builders import (
     default_tolerations,
     make_event,
     make_node,
@@ -13,6 +13,7 @@ from builders import (
     make_snapshot,
     ns,
 )
+
 from kubectl_evictplan.cluster.timeline import PodGone
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.engine.timing import Timing

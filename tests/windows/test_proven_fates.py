@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from building.builders import default_tolerations, make_node, make_pod, ns, tolerates
 
-from builders import default_tolerations, make_node, make_pod, ns, tolerates
 from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.objects import ControlPlaneFlags, Toleration

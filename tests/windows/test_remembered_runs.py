@@ -6,12 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pytest
-from drain_worlds import DrainedWorld
-from msgspec.structs import replace
-from soak_worlds import draw_soak_world
-from windows.lines import Line, in_order
-
-from builders import (
+from building.builders import (
     default_tolerations,
     make_event,
     make_node,
@@ -20,6 +15,11 @@ from builders import (
     make_snapshot,
     tolerates,
 )
+from drawn.drain_worlds import DrainedWorld
+from drawn.soak_worlds import draw_soak_world
+from msgspec.structs import replace
+from windows.lines import Line, in_order
+
 from kubectl_evictplan.cluster.timeline import Timeline, Told
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.controllers.pod_gc import IdleGarbage

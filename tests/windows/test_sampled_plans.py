@@ -6,11 +6,11 @@ import random
 from typing import NoReturn
 
 import pytest
-from contradictions import contradictions, node_contradictions, zone_contradictions
-from drain_worlds import DrainedWorld
-from outage_worlds import OutageWorld
-from realities import World, draw_reality
-from soak_worlds import draw_soak_world
+from drawn.drain_worlds import DrainedWorld
+from drawn.outage_worlds import OutageWorld
+from drawn.soak_worlds import draw_soak_world
+from realities.contradictions import contradictions, node_contradictions, zone_contradictions
+from realities.drawn_realities import World, draw_reality
 
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.predict import predict

@@ -6,10 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from builders import (
+from building.builders import (
     START_NS,
     default_tolerations,
     epoch_ns,
@@ -20,6 +17,9 @@ from builders import (
     make_snapshot,
     ns,
 )
+from hypothesis import given
+from hypothesis import strategies as st
+
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.errors import InputError
 from kubectl_evictplan.kube.objects import ClusterSnapshot

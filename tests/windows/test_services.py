@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from builders import (
+from building.builders import (
     NOT_READY,
     UNREACHABLE,
     make_event,
@@ -14,6 +14,7 @@ from builders import (
     ns,
     tolerates,
 )
+
 from kubectl_evictplan.cluster.timeline import PodDeleted
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.engine.timing import Timing

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from building.builders import (
+    make_event,
+    make_lease,
+    make_node,
+    make_pod,
+    make_scenario,
+    make_snapshot,
+)
 
-from builders import make_event, make_lease, make_node, make_pod, make_scenario, make_snapshot
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.objects import ControlPlaneFlags
 from kubectl_evictplan.prediction.predict import predict

@@ -14,9 +14,7 @@ from itertools import permutations, product
 from typing import NamedTuple
 
 import pytest
-from realities import World, rename_scenario, rename_snapshot
-
-from builders import (
+from building.builders import (
     default_tolerations,
     make_event,
     make_lease,
@@ -26,6 +24,8 @@ from builders import (
     make_snapshot,
     ns,
 )
+from realities.drawn_realities import World, rename_scenario, rename_snapshot
+
 from kubectl_evictplan.cluster.timeline import PodDeleted
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.engine.timing import Timing

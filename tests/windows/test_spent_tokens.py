@@ -5,13 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 
-import begun_worlds
 import pytest
-from contradictions import contradictions
-from msgspec.structs import replace
-from realities import World
-
-from builders import (
+from building.builders import (
     UNREACHABLE,
     default_tolerations,
     epoch_ns,
@@ -24,6 +19,11 @@ from builders import (
     make_taint,
     ns,
 )
+from drawn import begun_worlds
+from msgspec.structs import replace
+from realities.contradictions import contradictions
+from realities.drawn_realities import World
+
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.objects import Lease, Node, Pod
 from kubectl_evictplan.prediction.document import CERTAIN, Eviction

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from msgspec.structs import replace
-
-from builders import (
+from building.builders import (
     STEPS,
     default_tolerations,
     epoch_ns,
@@ -17,6 +15,8 @@ from builders import (
     make_snapshot,
     ns,
 )
+from msgspec.structs import replace
+
 from kubectl_evictplan.cluster.timeline import KubeletSilent, NodeBecameUnknown, NodePassedOver
 from kubectl_evictplan.controllers.flags import ControllerConfiguration, resolve_configuration
 from kubectl_evictplan.engine.timing import Timing

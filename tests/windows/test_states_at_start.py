@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
-from msgspec.structs import replace
-
-from builders import (
+from building.builders import (
     UNREACHABLE,
     epoch_ns,
     make_event,
@@ -18,6 +16,8 @@ from builders import (
     make_taint,
     ns,
 )
+from msgspec.structs import replace
+
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.objects import ControlPlaneFlags, Lease, Node
 from kubectl_evictplan.prediction.document import Prediction

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from builders import (
+from building.builders import (
     STEPS,
     make_event,
     make_lease,
@@ -14,6 +13,7 @@ from builders import (
     make_snapshot,
     ns,
 )
+
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.predict import predict

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from builders import STEPS, make_event, make_lease, make_node, make_scenario, make_snapshot, ns
+from building.builders import (
+    STEPS,
+    make_event,
+    make_lease,
+    make_node,
+    make_scenario,
+    make_snapshot,
+    ns,
+)
+
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent

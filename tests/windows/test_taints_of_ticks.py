@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from builders import (
+from building.builders import (
     default_tolerations,
     make_event,
     make_lease,
@@ -15,6 +14,7 @@ from builders import (
     ns,
     tolerates,
 )
+
 from kubectl_evictplan.cluster.timeline import PodDeleted
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.engine.timing import Timing

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from msgspec.structs import replace
-
-from builders import (
+from building.builders import (
     UNREACHABLE,
     epoch_ns,
     make_event,
@@ -15,6 +13,8 @@ from builders import (
     make_snapshot,
     ns,
 )
+from msgspec.structs import replace
+
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.objects import Node, Taint
 from kubectl_evictplan.prediction.predict import predict

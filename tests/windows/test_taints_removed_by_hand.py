@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from builders import (
+from building.builders import (
     default_tolerations,
     make_event,
     make_node,
@@ -12,6 +11,7 @@ from builders import (
     make_scenario,
     make_snapshot,
 )
+
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.prediction.document import Eviction, Prediction
 from kubectl_evictplan.prediction.predict import predict

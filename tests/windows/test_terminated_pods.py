@@ -6,11 +6,18 @@ import random
 from collections.abc import Iterable
 
 import pytest
-from contradictions import contradictions
-from realities import World, draw_reality
+from building.builders import (
+    default_tolerations,
+    make_event,
+    make_pod,
+    make_scenario,
+    make_snapshot,
+    ns,
+)
+from building.builders import tolerates as tolerating
+from realities.contradictions import contradictions
+from realities.drawn_realities import World, draw_reality
 
-from builders import default_tolerations, make_event, make_pod, make_scenario, make_snapshot, ns
-from builders import tolerates as tolerating
 from kubectl_evictplan.cluster.timeline import PodDeleted
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.engine.timing import Timing

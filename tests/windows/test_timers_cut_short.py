@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from builders import (
+from building.builders import (
     UNREACHABLE,
     default_tolerations,
     make_event,
@@ -15,6 +15,7 @@ from builders import (
     ns,
     tolerates,
 )
+
 from kubectl_evictplan.cluster.timeline import (
     MasterDisruptionEntered,
     PodDeleted,

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from realities import World
-from soak_worlds import draw_soak_world
-from test_bounds import check_world
-from windows.lines import Line
-
-from builders import (
+from building.builders import (
     NOT_READY,
     make_event,
     make_lease,
@@ -18,6 +13,11 @@ from builders import (
     make_snapshot,
     ns,
 )
+from drawn.soak_worlds import draw_soak_world
+from realities.drawn_realities import World
+from realities.test_bounds import check_world
+from windows.lines import Line
+
 from kubectl_evictplan.cluster.timeline import QueueOperation, Told
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import refill_ns

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
-
-from builders import (
+from building.builders import (
     UNREACHABLE,
     default_tolerations,
     make_event,
@@ -18,6 +17,7 @@ from builders import (
     make_snapshot,
     tolerates,
 )
+
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.objects import Node, Pod
 from kubectl_evictplan.prediction.document import Eviction

@@ -6,12 +6,7 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from msgspec.structs import replace
-from realities import World, draw_reality
-from soak_worlds import CLASSES, draw_soak_world, kind_of
-from wide_worlds import WideWorld
-
-from builders import (
+from building.builders import (
     UNREACHABLE,
     default_tolerations,
     make_event,
@@ -23,6 +18,11 @@ from builders import (
     ns,
     tolerates,
 )
+from drawn.soak_worlds import CLASSES, draw_soak_world, kind_of
+from msgspec.structs import replace
+from realities.drawn_realities import World, draw_reality
+from realities.wide_worlds import WideWorld
+
 from kubectl_evictplan.cluster.timeline import PodDeleted
 from kubectl_evictplan.controllers.flags import ControllerConfiguration, resolve_configuration
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, Toleration

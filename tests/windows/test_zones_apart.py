@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import pytest
+from building.builders import (
+    make_event,
+    make_lease,
+    make_node,
+    make_pod,
+    make_scenario,
+    make_snapshot,
+)
 from msgspec.structs import replace
 
-from builders import make_event, make_lease, make_node, make_pod, make_scenario, make_snapshot
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.prediction.document import Prediction

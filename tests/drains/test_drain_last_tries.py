@@ -1,0 +1,101 @@
+"""At which of its tries a pod goes at the latest: others keep it waiting that can be out at each of them."""
+
+from __future__ import annotations
+
+import pytest
+from building.builders import ns
+from drawn.drain_worlds import App, drain, drained_cluster, latest, proven, row
+from msgspec.structs import replace
+
+from kubectl_evictplan.cluster.timeline import KUBECTL_DELETE
+from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.windows.drains.bounds import DrainBounds
+
+# From one try of kubectl to the next, at most; so long a write of the budget holds one up.
+TRY, HELD_UP = 5.11, 0.59
+
+
+def cordoned(snapshot: ClusterSnapshot, *names: str) -> ClusterSnapshot:
+    """The cluster with nodes to which nobody comes any more."""
+    nodes = (replace(one, unschedulable=one.name in names) for one in snapshot.nodes)
+    return replace(snapshot, nodes=tuple(nodes))
+
+
+def earliest(bounds: DrainBounds, pod: str) -> float:
+    return row(bounds, pod).spans[0][0] / 1e9
+
+
+def test_each_other_pod_keeps_one_waiting_at_one_try() -> None:
+    def waits(*nodes: str) -> float:
+        web = App("web", ["a1", *nodes, "b2"], most=1)
+        snapshot = cordoned(drained_cluster(web), "a1", "b1")
+        return latest(proven(snapshot, drain("a1", at=1), drain("b1", at=1)), "web-0")
+
+    # The write that takes the disruption holds it up too.
+    assert waits("b1") == pytest.approx(1.585 + TRY + HELD_UP)
+    assert waits("b1", "b1") == pytest.approx(1.585 + 2 * (TRY + HELD_UP))
+
+
+def test_as_long_as_a_pod_is_there_nobody_is_in_its_stead() -> None:
+    snapshot = drained_cluster(App("web", ["a1", "b2", "b2"], most=1))
+    bounds = proven(snapshot, drain("a1", "b1", at=1), drain("a1", "b1", at=1.1))
+    # Both ask for the only one that is there.
+    assert latest(bounds, "web-0") < 1.1 + TRY
+
+
+def test_who_is_back_before_a_try_keeps_nobody_waiting_there() -> None:
+    web = App("web", ["a1", "b1", "b2"], most=1, grace=1)
+    snapshot = cordoned(drained_cluster(web), "a1", "b1")
+    at = {
+        since: latest(proven(snapshot, drain("a1", at=1), drain("b1", at=since)), "web-1") - since
+        for since in (3, 7)
+    }
+    # Evicted by 1.6 s it has another one in its stead by 5.6 s.
+    assert at == {3: pytest.approx(0.585 + TRY), 7: pytest.approx(0.585)}
+
+
+def test_who_goes_before_the_time_is_up_is_certain_to_although_its_end_is_not_waited_for() -> None:
+    web = App("web", ["a1", "b1", "b2"], most=1, grace=60)
+    snapshot = cordoned(drained_cluster(web), "a1", "b1")
+    events = [drain(node, at=1, timeout_ns=ns(8)) for node in ("a1", "b1")]
+    assert row(proven(snapshot, *events), "web-0").certain
+
+
+# -- what is certain at the least --------------------------------------------------------------------------------
+
+
+def test_what_happens_before_another_process_begins_is_as_without_it() -> None:
+    web = App("web", ["b1", "b1", "a2", "b2"], most=1, grace=1)
+    snapshot = cordoned(drained_cluster(web), "b1", "a2")
+    alone = proven(snapshot, drain("b1", "a2", at=1))
+    both = proven(snapshot, drain("b1", "a2", at=1), drain("a2", at=9))
+    # Two tries on the first node: before 6 s kubectl does not come to the second one.
+    assert earliest(both, "web-2") == earliest(alone, "web-2") > 7
+
+
+def test_pods_that_go_one_after_the_other_take_a_process_as_many_tries() -> None:
+    web = App("web", ["a1", "a1", "b1", "b2"], most=1, grace=1)
+    snapshot = cordoned(drained_cluster(web), "a1", "a2", "b1")
+    bounds = proven(snapshot, drain("a1", "b1", at=1), drain("b1", at=1))
+    [first] = [turn for drain, turn in bounds.turns.items() if drain.node == "a1"]
+    assert first.end is not None
+    assert ns(7) < first.end.earliest_ns < ns(7.1)
+
+
+def test_a_budget_whose_pods_somebody_has_surely_deleted_is_closed_until_others_can_be_ready() -> (
+    None
+):
+    web = App("web", ["a2", "a2", "a1", "b2"], least=2, grace=1)
+    snapshot = cordoned(drained_cluster(web), "a1", "a2")
+    bounds = proven(snapshot, drain("a2", at=1, disable_eviction=True), drain("a1", at=2))
+    assert row(bounds, "web-0", KUBECTL_DELETE).spans[-1][1] < ns(2)
+    # Asked for at 2 s, and again at 7 s.
+    assert 7 < earliest(bounds, "web-2") < 7.1
+
+
+def test_whoever_surely_deletes_a_pod_first_does_not_delete_it_once_more() -> None:
+    snapshot = cordoned(drained_cluster(App("web", ["a1", "b2"], most=1, grace=60)), "a1")
+    bounds = proven(snapshot, drain("a1", at=1), drain("a1", at=20))
+    [again] = [span for (pod, uid, _), span in bounds.again.items() if uid]
+    # Only the second process does, as soon as it comes.
+    assert ns(20) < again[0] < again[1] < ns(22)

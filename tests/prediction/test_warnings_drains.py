@@ -1,0 +1,56 @@
+"""What is said of kubectl's own client, whose limits no window spans."""
+
+from __future__ import annotations
+
+import pytest
+from drawn.drain_worlds import CONFIGURATION, READY, App, drain, drained_cluster, drains
+
+from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.scenario import ScenarioEvent
+
+
+def throttled(snapshot: ClusterSnapshot, *events: ScenarioEvent) -> list[tuple[str, ...]]:
+    """Of each warning its objects and its text."""
+    prediction = predict(snapshot, drains(*events), CONFIGURATION, assume_ready=READY)
+    found = [one for one in prediction.warnings if one.code == "kubectl-throttling"]
+    return [(*one.objects, one.message) for one in found]
+
+
+def crowd(pods: int, kind: str = "ReplicaSet") -> ClusterSnapshot:
+    return drained_cluster(App("web", ["a1"] * pods, kind=kind))
+
+
+@pytest.mark.parametrize(("pods", "last", "looks"), [(5, "", "0.4s"), (30, "4s", "10.4s")])
+def test_kubectl_asks_five_times_a_second_after_ten_at_once(
+    pods: int, last: str, looks: str
+) -> None:
+    [(node, text)] = throttled(crowd(pods), drain("a1"))
+    assert node == "a1"
+    assert f"sees up to {looks} later than told" in text
+    assert (f"the last goes up to {last} later than told" in text) is bool(last)
+
+
+def test_with_disable_eviction_it_deletes_by_the_client_that_looks() -> None:
+    [(_, text)] = throttled(crowd(30), drain("a1", disable_eviction=True))
+    assert "the last goes up to 4.4s later" in text
+
+
+def test_ten_requests_wait_for_nothing() -> None:
+    assert throttled(crowd(4), drain("a1")) == []
+
+
+def test_pods_that_kubectl_refuses_or_leaves_alone_cost_no_request() -> None:
+    assert throttled(crowd(30, kind=""), drain("a1")) == []
+    assert throttled(crowd(30), drain("a1", pod_selector="app=other")) == []
+
+
+def test_apply_has_a_client_of_its_own() -> None:
+    assert throttled(crowd(30), drain("a1", parallel=5)) == []
+
+
+def test_more_than_ten_nodes_are_read_and_cordoned_later() -> None:
+    names = [f"n{number}" for number in range(20)]
+    [(*nodes, text)] = throttled(drained_cluster(nodes=names), drain(*names))
+    assert sorted(nodes) == sorted(names)
+    assert "begins to drain up to 4s later" in text
