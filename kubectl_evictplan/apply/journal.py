@@ -367,9 +367,10 @@ def _record(path: Path, number: int, line: bytes) -> AnyRecord:
 
 
 def _damaged(path: Path, number: int, message: str, got: object) -> InputError:
+    other = "this is no journal, or " if number == 1 else ""
     return InputError(
         Problem(
-            f"the journal is damaged: {message}; nothing was sent now. Restore the file, or make a new one"
+            f"{other}the journal is damaged: {message}; nothing was sent now. Restore the file, or make a new one"
             " from the plan and the cluster: apply --adopt PLAN --journal FILE",
             location=f"{path}:{number}",
             got=got,

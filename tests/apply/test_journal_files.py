@@ -13,6 +13,7 @@ from apply.runs import JOURNAL, options
 
 from kubectl_evictplan.apply.adopt import adopt
 from kubectl_evictplan.apply.files import RUNS, LocalFiles
+from kubectl_evictplan.apply.journal import read
 from kubectl_evictplan.errors import InputError
 
 
@@ -94,3 +95,11 @@ def test_where_no_journal_can_be_made_nothing_is_sent(
     with pytest.raises(InputError, match="nothing was sent"):
         bench.apply()
     assert bench.cluster.mutations == []
+
+
+@pytest.mark.parametrize("text", ['{\n  "kind": "List"\n}\n', "kind: List\n"])
+def test_a_file_that_begins_as_no_journal_may_be_none(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "cluster.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=r"^.*:1: this is no journal, or the journal is damaged: "):
+        read(path, LocalFiles())
