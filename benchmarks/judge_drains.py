@@ -2,7 +2,7 @@
 
 Rules of the comparison, beside those of ``trace_runs``:
 
-* only pods that were there at the start are compared: neither names nor nodes of replacements are predicted;
+* only pods that had a node at the start are compared: neither names nor nodes of others are predicted;
 * readiness is not unknown here: ``--assume-ready`` is the range that kubelets drew from;
 * an end of an object lies in the ``gone`` of an eviction of that pod;
 * kubectl is through with a node, and exits, as is told of its process.
@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 from drawn.upstream_drain_worlds import DrainHappening, UpstreamDrainWorld
+from drawn.upstream_worlds import NAMESPACE
 from msgspec.structs import replace
 from trace_runs import Slack, Trace, compare_deletions
 
@@ -34,6 +35,8 @@ _LISTED = (
 )
 Document = dict[str, Any]
 FOR_EVER = float("inf")
+# What kubectl says when its --timeout is over.
+_LATE = ("global timeout reached", "context deadline exceeded")
 
 
 def record_drains(world: UpstreamDrainWorld, release: str, program: Path, folder: Path) -> None:
@@ -59,7 +62,7 @@ def _scenario_of(world: UpstreamDrainWorld, recording: Document, release: str) -
         "start": recording["start"],
         "horizon": f"{world.end_ns - world.start_ns}ns",
         "controller": {"kubernetesVersion": release},
-        "events": [_event(world, one) for one in _told(world)],
+        "events": list(_events(world, recording)),
     }
     head = {"apiVersion": "evictplan.dev/v1alpha1", "kind": "Scenario"}
     return head | {"metadata": {"name": f"upstream-drain-{world.seed}"}, "spec": spec}
@@ -69,21 +72,27 @@ def _drains(world: UpstreamDrainWorld) -> list[DrainHappening]:
     return [one for one in world.events if one.action == "drain"]
 
 
-def _told(world: UpstreamDrainWorld) -> list[DrainHappening]:
-    actions = ("drain", "controller-stop", "controller-start")
-    return [one for one in world.events if one.action in actions and one.at_ns >= world.start_ns]
-
-
-def _event(world: UpstreamDrainWorld, one: DrainHappening) -> Document:
-    event = {"at": f"{one.at_ns - world.start_ns}ns", "action": one.action, **one.fields}
-    return event | ({"nodes": list(one.nodes)} if one.nodes else {})
+def _events(world: UpstreamDrainWorld, recording: Document) -> Iterator[Document]:
+    pods = {
+        one["metadata"]["name"] for one in recording["cluster"]["items"] if one["kind"] == "Pod"
+    }
+    for one in world.events:
+        if one.at_ns >= world.start_ns and (not one.pod or one.pod in pods):
+            nodes = one.nodes or ((one.node,) if one.node else ())
+            event = {"at": f"{one.at_ns - world.start_ns}ns", "action": one.action, **one.fields}
+            event |= {"nodes": list(nodes)} if nodes else {}
+            event |= {"pods": [f"{NAMESPACE}/{one.pod}"]} if one.pod else {}
+            if one.taint:
+                value = f"={one.taint['value']}" if one.action == "taint" else ""
+                event["taint"] = f"{one.taint['key']}{value}:{one.taint['effect']}"
+            yield event
 
 
 def drain_disagreements(world: UpstreamDrainWorld, trace: Trace) -> list[str]:
     """What upstream did outside of its window, and what was certain and did not happen."""
     whole = replace(trace.scenario, horizon_ns=None)
     prediction = predict(trace.snapshot, whole, trace.configuration, assume_ready=world.ready_ns)
-    known = {pod.uid for pod in trace.snapshot.pods}
+    known = {pod.uid for pod in trace.snapshot.pods if pod.node_name}
     observed = [one for one in trace.observed if one["kind"] != "pod" or one["uid"] in known]
     trace = trace._replace(observed=observed, slack=SLACK)
     return [
@@ -112,10 +121,13 @@ def _ends_of_objects(trace: Trace, prediction: Prediction) -> Iterator[str]:
         if earliest is not None:
             last = FOR_EVER if latest is None else latest
             ends.setdefault(eviction.uid, []).append((earliest, last))
-    # Ends of pods that somebody else had deleted before are not told.
+    # Ends of pods that somebody else deletes, or had deleted before, are not told.
+    by_hand = {
+        key for one in trace.scenario.events if one.action == "pod-delete" for key in one.pods
+    }
     ending = {pod.uid for pod in trace.snapshot.pods if pod.deletion_timestamp_ns is not None}
     for entry in trace.observed:
-        if entry["kind"] != "pod" or entry["uid"] in ending:
+        if entry["kind"] != "pod" or entry["uid"] in ending or entry["pod"] in by_hand:
             continue
         if entry["what"] == "gone" and entry["t"] >= 0:
             told = ends.get(entry["uid"], [])
@@ -166,12 +178,14 @@ def _ends_so(end: Document, report: DrainReport) -> bool:
     why = end["why"]
     if "cannot delete" in why:
         return "refused" in reasons
-    late = "global timeout reached" in why or "context deadline exceeded" in why
+    # A node with several failures ends in error if one of them is no timeout.
+    failures = why.split("error when ")[1:] or [why]
+    late = all(any(words in one for words in _LATE) for one in failures)
     return ("timeout" in reasons) if late else ("error" in reasons)
 
 
 def _refusals(trace: Trace, prediction: Prediction) -> Iterator[str]:
-    known = {pod.key for pod in trace.snapshot.pods}
+    known = {pod.key for pod in trace.snapshot.pods if pod.node_name}
     for entry in trace.observed:
         refused = entry["kind"] == "request" and entry["code"] not in (201, 404)
         if refused and entry["pod"] in known and not _is_told(entry, prediction):

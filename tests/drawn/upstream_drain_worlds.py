@@ -67,7 +67,30 @@ def draw_upstream_drain_world(seed: int) -> UpstreamDrainWorld:
     low_ns = rng.choice((0, 1, 2, 5, 10, 30)) * SECOND_NS
     high_ns = low_ns + rng.choice((0, 0, 1, 5, 20)) * SECOND_NS
     events = sorted(_DrainDrawing(rng, start_ns, end_ns).all(), key=lambda one: one.at_ns)
-    return UpstreamDrainWorld(seed, start_ns, end_ns, events, (low_ns, high_ns))
+    return UpstreamDrainWorld(seed, start_ns, end_ns, list(_possible(events)), (low_ns, high_ns))
+
+
+def _possible(events: list[DrainHappening]) -> Iterator[DrainHappening]:
+    """What can happen at its time, given what happened before."""
+    deleted: set[str] = set()
+    silent: set[str] = set()
+    tainted: set[str] = set()
+    for one in events:
+        name, action = one.node, one.action
+        if deleted & {name, *one.nodes}:
+            continue
+        if action == "untaint" and name not in tainted:
+            continue
+        if action.startswith("kubelet") and (name in silent) is (action == "kubelet-stop"):
+            continue
+        match action:
+            case "node-delete":
+                deleted.add(name)
+            case "kubelet-stop" | "kubelet-start":
+                (silent.add if action == "kubelet-stop" else silent.discard)(name)
+            case "taint" | "untaint":
+                (tainted.add if action == "taint" else tainted.discard)(name)
+        yield one
 
 
 class _DrainDrawing:
@@ -87,12 +110,18 @@ class _DrainDrawing:
         for number in range(rng.choice((1, 1, 2, 3, 4))):
             yield from self._app(f"app{number}")
             if rng.random() < 0.4:
-                yield from rng.choice((self._losses, self._losses, self._new_bounds))(
-                    f"app{number}"
-                )
+                before = (self._losses, self._losses, self._new_bounds, self._scaled)
+                yield from rng.choice(before)(f"app{number}")
+        if rng.random() < 0.1:
+            budget = self._budget("wide", *rng.choice(_BUDGETS))
+            selected = {"key": "app", "operator": "In", "values": ["app0", "app1"]}
+            budget["spec"]["selector"] = {"matchExpressions": [selected]}
+            yield _applied(rng.randint(SECOND_NS, 50 * SECOND_NS), budget)
         yield from self._drains()
         if rng.random() < 0.1:
             yield from self._restart()
+        while rng.random() < 0.35:
+            yield from self._disturbances()
 
     def _app(self, name: str) -> Iterator[DrainHappening]:
         rng = self._rng
@@ -111,6 +140,10 @@ class _DrainDrawing:
             return
         for number in range(replicas):
             manifest = _bare(f"{name}-{number}", rng.choice(self._nodes), template)
+            if rng.random() < 0.15:
+                manifest["status"] = {"phase": rng.choice(("Succeeded", "Failed"))}
+            elif rng.random() < 0.1:
+                manifest["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "m"}
             yield DrainHappening(made_ns, "pod-create", manifest=manifest)
 
     def _budget(self, name: str, least: int | str | None, most: int | str | None) -> Manifest:
@@ -148,6 +181,35 @@ class _DrainDrawing:
         at_ns = self._start_ns - self._rng.randint(0, self._rng.choice((1, 30)) * SECOND_NS // 10)
         budget = self._budget(name, *self._rng.choice(_BUDGETS))
         yield DrainHappening(at_ns, "allow", app=name, manifest=budget["spec"])
+
+    def _scaled(self, name: str) -> Iterator[DrainHappening]:
+        """Before the start an owner gets more pods, which are not Ready yet."""
+        rng = self._rng
+        at_ns = self._start_ns - rng.randint(0, rng.choice((1, 5, 40)) * SECOND_NS)
+        for kind in ("Deployment", "ReplicaSet", "StatefulSet"):
+            count = rng.choice((6, 7, 8, 10))
+            yield DrainHappening(at_ns, "scale", app=name, resource=_RESOURCES[kind], count=count)
+
+    def _disturbances(self) -> Iterator[DrainHappening]:
+        """Something else happens while nodes are drained."""
+        rng = self._rng
+        at_ns = self._start_ns + rng.randint(0, 60 * SECOND_NS)
+        back_ns, node = at_ns + rng.randint(SECOND_NS // 2, 40 * SECOND_NS), rng.choice(self._nodes)
+        taint = {"key": "maint", "value": "yes", "effect": rng.choice(("NoExecute", "NoSchedule"))}
+        match rng.choice(_DISTURBING):
+            case "taint":
+                yield DrainHappening(at_ns, "taint", node, taint=taint)
+                if rng.random() < 0.5:
+                    yield DrainHappening(back_ns, "untaint", node, taint=taint)
+            case "kubelet-stop":
+                yield DrainHappening(at_ns, "kubelet-stop", node)
+                if rng.random() < 0.5:
+                    yield DrainHappening(back_ns, "kubelet-start", node)
+            case "pod-delete":
+                pod = f"app{rng.randint(0, 3)}-{rng.randint(0, 2)}"
+                yield DrainHappening(at_ns, "pod-delete", pod=pod)
+            case action:
+                yield DrainHappening(at_ns, action, node)
 
     def _restart(self) -> Iterator[DrainHappening]:
         rng = self._rng
@@ -191,6 +253,7 @@ class _DrainDrawing:
         return fields
 
 
+_DISTURBING = ("taint", "uncordon", "cordon", "kubelet-stop", "node-delete", "pod-delete")
 _BUDGETS: tuple[tuple[int | str | None, int | str | None], ...] = (
     *((None, None), (None, None), (1, None), (2, None), ("50%", None), ("30%", None)),
     *((None, 1), (None, 1), (None, 2), (None, "30%"), (None, "50%"), (None, 0)),

@@ -25,7 +25,7 @@ RELEASES = {
 # What the program itself is written in; older releases state an older one.
 LANGUAGE = (1, 21)
 # What drains/ is written for.
-FIRST_MINOR_WITH_DRAINS = 37
+FIRST_MINOR_WITH_DRAINS = 32
 
 
 def constructors(release: str) -> Path:

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -49,6 +50,19 @@ func init() {
 			panic(err)
 		}
 	}
+	for action, unschedulable := range map[string]bool{"cordon": true, "uncordon": false} {
+		otherActions[action] = func(w *world, asked event) {
+			w.editNode(asked.Node, func(node *v1.Node) { node.Spec.Unschedulable = unschedulable })
+		}
+	}
+	otherActions["scale"] = func(w *world, asked event) {
+		_, _ = w.store.modify(asked.Resource, namespace, asked.App, func(was runtime.Object) (runtime.Object, error) {
+			replicas := reflect.ValueOf(was).Elem().FieldByName("Spec").FieldByName("Replicas")
+			replicas.Elem().SetInt(int64(asked.Count))
+			accessor(was).SetGeneration(accessor(was).GetGeneration() + 1)
+			return was, nil
+		})
+	}
 	otherActions["unready"] = func(w *world, asked event) {
 		for _, pod := range w.some(asked) {
 			w.editPod(pod, func(is *v1.Pod) {
@@ -77,7 +91,11 @@ func init() {
 	}
 	beforeAnything = append(beforeAnything, func(w *world) {
 		w.store.admit = w.admit
-		w.created = func(pod *v1.Pod) { go w.run(pod) }
+		w.created = func(pod *v1.Pod) {
+			if pod.Status.Phase == v1.PodPending {
+				go w.run(pod)
+			}
+		}
 	})
 }
 

@@ -48,10 +48,20 @@ func (w *world) prepareWorkloads(alive context.Context, seed int64) func() {
 	}
 	shared.Start(ctx.Done())
 	return func() {
-		go disruptions.Run(ctx, 5)
+		go runDisruptions(ctx, disruptions.Run)
 		go replicaSets.Run(ctx, 5)
 		go statefulSets.Run(ctx, 5)
 		go deployments.Run(ctx, 5)
 		go daemons.Run(ctx, 2)
+	}
+}
+
+// runDisruptions is how a release lets its disruption controller run: newer ones with several workers.
+func runDisruptions(ctx context.Context, run any) {
+	switch run := run.(type) {
+	case func(context.Context, int):
+		run(ctx, 5)
+	case func(context.Context):
+		run(ctx)
 	}
 }
