@@ -49,7 +49,7 @@ _NOT_STATE = {
 _LIKE_OURS = frozenset({"Endpoints"})
 _OUR_FILES = {
     "Scenario": "a scenario, not cluster objects: use `what-if scenario FILE`",
-    "Prediction": "a prediction, not cluster objects",
+    "Prediction": "a prediction, not cluster objects: `diff` and `verify` take it",
     "Plan": "a plan, not cluster objects: `kubectl evictplan apply` takes it",
 }
 # Files that lie beside manifests, by the keys that they have.

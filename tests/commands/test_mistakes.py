@@ -247,3 +247,15 @@ def test_kubectl_is_to_be_asked_about_the_cluster_that_was_named(ask: Ask, words
     answer = say(ask, f"{PROGRAM}{words} --kubeconfig config")
     look = "try: kubectl config get-contexts --kubeconfig config && "
     assert answer.err.splitlines()[-1] == f"{look}{PROGRAM}{words} --kubeconfig config"
+
+
+def test_a_file_of_ours_that_is_no_cluster_says_who_takes_it(ask: Ask) -> None:
+    asked = f"{PROGRAM}what-if cordon worker-b1 -f"
+    assert say(ask, f"{asked} cluster.json --out p.json").code == 0
+    Path("prediction.json").write_text(say(ask, f"{asked} cluster.json -o json").out)
+    found = [told(say(ask, f"{asked} {name}.json")).splitlines()[0] for name in ("p", "prediction")]
+
+    assert found == [
+        "error: p.json: a plan, not cluster objects: `kubectl evictplan apply` takes it",
+        "error: prediction.json: a prediction, not cluster objects: `diff` and `verify` take it",
+    ]
