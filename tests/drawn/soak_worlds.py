@@ -26,6 +26,7 @@ from drawn.asked_worlds import asked
 from drawn.begun_worlds import BegunWorld, begun, with_asked
 from drawn.drain_worlds import NODES, READY, DrainedWorld, drain, draw_drained_world
 from drawn.drawn_clusters import RELEASES, TIMEOUT_RELEASES, Cluster, Odd, WorldClass
+from drawn.hurried_worlds import draw_hurried_world
 from drawn.odd_objects import job
 from drawn.outage_worlds import OutageWorld, outage_of
 from drawn.strange_worlds import StrangeWorld, strange
@@ -115,9 +116,12 @@ ASKED = "asked"
 ASKED_DRAINS = "asked-drains"
 _ASKED_SINCE = 20_000_000_000
 _ASKED_OF = (*_MADE_STRANGE, "by-hand", "objects", "unknown-starts", GONE_AND_BACK, JUST_BACK)
+# Much happens in the first seconds (``hurried_worlds``); likewise of seeds from then on.
+HURRIED = "hurried"
+_HURRIED_SINCE = 200_000_000_000
 KINDS = (
     *(*_KINDS_AT_FIRST, JUST_BACK, GONE_AND_BACK, BEGUN, ODD_OBJECTS, OUTAGES, MIXED_DRAINS),
-    *(STRANGE, STRANGE_DRAINS, ASKED, ASKED_DRAINS),
+    *(STRANGE, STRANGE_DRAINS, ASKED, ASKED_DRAINS, HURRIED),
 )
 # Seeds from here on may have these as well.
 _MORE_FLAGS_SINCE = 252_000_000
@@ -146,6 +150,8 @@ class SoakWorld(NamedTuple):
 
 def kind_of(seed: int) -> str:
     """The class of the world of a seed."""
+    if seed >= _HURRIED_SINCE and random.Random(f"hurried {seed}").random() < 1 / 4:
+        return HURRIED
     if seed >= _ASKED_SINCE and random.Random(f"asked {seed}").random() < 1 / 3:
         return ASKED
     if seed >= _ASKED_SINCE and random.Random(f"asked drains {seed}").random() < 1 / 8:
@@ -224,6 +230,8 @@ def draw_soak_world(seed: int) -> SoakWorld:
     if kind == "bounded-drains":
         world = draw_bounded_world(rng.randrange(2**32), rng)
         return SoakWorld(kind, _of_any_release(seed, world))
+    if kind == HURRIED:
+        return SoakWorld(kind, draw_hurried_world(rng, rng.choice(RELEASES)))
     more, odd = _more_flags(seed), _odd_of(seed, kind)
     if kind == BEGUN:
         drawn = (begun(_draw(rng, CLASSES[kind], more, odd, alone=False), rng) for _ in count())

@@ -9,6 +9,7 @@ import pytest
 from drawn.drain_worlds import DrainedWorld
 from drawn.outage_worlds import OutageWorld
 from drawn.soak_worlds import (
+    HURRIED,
     MIXED_DRAINS,
     ODD_OBJECTS,
     OUTAGES,
@@ -37,6 +38,17 @@ def test_odd_objects_do_what_is_told_of_them(seed: int) -> None:
     for number in range(3):
         reality = draw_reality(world, random.Random(number), free=True)
         assert list(contradictions(world.scenario.end_ns, prediction, reality)) == []
+
+
+def test_what_happens_in_the_first_seconds_is_told_beside_what_nobody_sees_of_before() -> None:
+    kind, world = draw_soak_world(200_000_000_468)
+    assert kind == HURRIED
+    assert isinstance(world, World)
+    prediction = predict(world.snapshot, world.scenario, world.configuration)
+    for number in range(40):
+        reality = draw_reality(world, random.Random(number), free=True)
+        assert list(contradictions(world.scenario.end_ns, prediction, reality)) == []
+        assert list(node_contradictions(prediction, reality)) == []
 
 
 def outages() -> list[int]:
