@@ -115,26 +115,29 @@ def kubectl_throttling(context: WarningContext) -> Statements:
         if cordons_later:
             yield Statement(
                 f"kubectl cordons {len(event.nodes)} nodes, and its client makes {_CLIENT_LIMITS}: it "
-                f"begins to drain up to {cordons_later:g}s later than told",
+                f"begins to drain about {cordons_later:g}s later than told",
                 event.nodes,
             )
+        # Of each node as much as of those before it.
+        begins_later = cordons_later
         for node in event.nodes:
             filtered = filter_pods(pods_of[node], event.options, daemon_sets, 0)
             decisions = Counter(one.decision for one in filtered)
             number = 0 if decisions[Decision.REFUSE] else decisions[Decision.EVICT]
             # The nodes are written and the pods listed by the client that also asks twice for each pod.
             asked = number + len(event.nodes) + 1
-            looks_later = _later(asked + number)
-            deleted_later = _later(asked if event.disable_eviction else number)
-            late = [f"kubectl sees up to {looks_later:g}s later than told that they are gone"]
+            looks_later = begins_later + _later(asked + number)
+            deleted_later = begins_later + _later(asked if event.disable_eviction else number)
+            late = [f"kubectl sees about {looks_later:g}s later than told that they are gone"]
             if deleted_later:
-                late.insert(0, f"the last goes up to {deleted_later:g}s later than told")
+                late.insert(0, f"the last goes about {deleted_later:g}s later than told")
             if number and looks_later:
                 yield Statement(
                     f"kubectl evicts {number} pods of {node} at once, and its client makes "
                     f"{_CLIENT_LIMITS}: {', and '.join(late)}",
                     [node],
                 )
+            begins_later = looks_later
 
 
 def _later(requests: int) -> float:
