@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from drawn.upstream_worlds import draw_upstream_world
+from drawn.upstream_worlds import UpstreamWorld, draw_upstream_world
 from judge import _flags_told, scenario_of
 from trace_runs import Expected, Fact, Slack, match
 from upstream_program import constructors
@@ -59,6 +59,28 @@ def test_the_scenario_is_what_comes_after_the_start_and_tells_of_kubelets_that_w
     told = [event for event in spec["events"] if event["action"] == "kubelet-stop"]
     assert len(told) >= len(late)
     assert world.start_ns > 10 * SECOND_NS
+
+
+def test_a_last_renewal_is_told_only_of_who_posted_nothing_after_it() -> None:
+    def is_told(one: UpstreamWorld) -> bool:
+        stops = (each for each in one.events if each.action == "kubelet-stop")
+        return one.tells_renewals and any(each.at_ns > one.start_ns for each in stops)
+
+    world = next(filter(is_told, map(draw_upstream_world, SEEDS)))
+    stops = [one for one in world.events if one.action == "kubelet-stop"]
+    for posted in (False, True):
+        renewals = [
+            {"atNs": one.at_ns, "node": one.node, "seconds": -1.5, "posted": posted}
+            for one in stops
+        ]
+        recording = {
+            "start": "2026-11-20T22:00:00Z",
+            "cluster": {"items": []},
+            "lastRenewals": renewals,
+        }
+        events = scenario_of(world, recording, "1.37.0")["spec"]["events"]
+        late = [one for one in events if one["action"] == "kubelet-stop" and one["at"] != "0s"]
+        assert {"lastHeartbeat" in one for one in late} == {not posted}
 
 
 def test_what_is_certain_explains_a_fact_before_what_is_only_possible() -> None:
