@@ -7,7 +7,7 @@ from building.builders import ns
 from drawn.drain_worlds import App, drain, drained_cluster, latest, proven, row
 from msgspec.structs import replace
 
-from kubectl_evictplan.cluster.timeline import KUBECTL_DELETE
+from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.windows.drains.bounds import DrainBounds
 
@@ -52,6 +52,43 @@ def test_who_is_back_before_a_try_keeps_nobody_waiting_there() -> None:
     }
     # Evicted by 1.6 s it has another one in its stead by 5.6 s.
     assert at == {3: pytest.approx(0.585 + TRY), 7: pytest.approx(0.585)}
+
+
+def test_a_pod_that_two_processes_ask_for_keeps_others_waiting_at_one_try() -> None:
+    web, one = App("web", ["a1", "a1", "a1", "b2", "b2"], most=2), App("one", ["b1"], kind="")
+    snapshot = cordoned(drained_cluster(web, one), "a1", "b1")
+    events = drain("a1", at=1), drain("b1", "a1", at=2.5, force=True)
+    # At its first try both others are out: none of them is at the next one, where they could take two disruptions each.
+    assert latest(proven(snapshot, *events), "web-0") < 1.6 + TRY + 2 * HELD_UP
+
+
+def test_at_a_try_that_is_refused_at_once_no_write_holds_anybody_up() -> None:
+    web = App("web", ["a2", "a2", "a1", "b2"], least=2, grace=1)
+    snapshot = cordoned(drained_cluster(web), "a1", "a2")
+    bounds = proven(snapshot, drain("a2", at=1, disable_eviction=True), drain("a1", at=2))
+    # Both others go, and are gone, while nobody may go.
+    assert latest(bounds, "web-2") < 2.63 + TRY
+
+
+def test_who_is_gone_when_a_process_is_through_with_an_earlier_node_is_not_evicted_by_it() -> None:
+    web = App("web", ["a2", "a2", "a1", "b2"], least=2, grace=1)
+    snapshot = cordoned(drained_cluster(web), "a1", "a2")
+    events = drain("a2", at=1, disable_eviction=True), drain("a1", "a2", at=2)
+    bounds = proven(snapshot, *events)
+    # The first node takes the second process until 7 s, for its budget is closed.
+    evicted = [key.pod for key in bounds.unbounded if key.controller == EVICTION_API]
+    assert not evicted
+
+
+def test_a_process_that_hears_late_of_a_deletion_looks_for_its_end_from_then_on() -> None:
+    web = App("web", ["a1", "b1", "b2", "b2"], most=1, grace=30)
+    snapshot = cordoned(drained_cluster(web), "a1", "b1")
+    bounds = proven(snapshot, drain("a1", at=1), drain("a1", "b1", at=1))
+    [end] = [turn.end for drain, turn in bounds.turns.items() if drain == (1, 0, "a1")]
+    assert end is not None
+    assert end.latest_ns is not None
+    # It asks once more while the pod ends: not the time of both, but of the longer.
+    assert end.latest_ns < ns(1.48 + 30.6 + 1 + 1.7)
 
 
 def test_who_goes_before_the_time_is_up_is_certain_to_although_its_end_is_not_waited_for() -> None:

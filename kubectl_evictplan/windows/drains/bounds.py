@@ -35,10 +35,7 @@ from kubectl_evictplan.windows.drains.certainty import SureDrains
 from kubectl_evictplan.windows.drains.contest_waits import ContestWaits
 from kubectl_evictplan.windows.drains.contests import Contests, Priced
 from kubectl_evictplan.windows.drains.covered import CoveredPods
-from kubectl_evictplan.windows.drains.delays import (
-    Range,
-    plus,
-)
+from kubectl_evictplan.windows.drains.delays import Range, plus
 from kubectl_evictplan.windows.drains.disturbed import disturbances, told_together, until_another
 from kubectl_evictplan.windows.drains.firsts import FirstRequests
 from kubectl_evictplan.windows.drains.instants import NodeDrain, Within
@@ -54,6 +51,7 @@ from kubectl_evictplan.windows.drains.told import (
     TurnBounds,
     codes_after,
     ends_ns,
+    later_begins,
     possible,
     row_from,
     wait_from,
@@ -124,14 +122,14 @@ class DrainBounds:
         first = self.plan
         for _ in range(_PROOFS_MAX if _asked(first) <= _FEW_PODS else 1):
             # What one process has deleted another one does not find, or finds terminating; who goes too late is not made anew on its nodes.
-            earliest_ns = self._earliest_ns()
-            plan = first.with_earliest(earliest_ns, self._begins)
+            earliest_ns, begins_ns = self._earliest_ns(), later_begins(self._begins, self.turns)
+            plan = first.with_earliest(earliest_ns, begins_ns)
             known = self.rows | surely
-            plan = plan.with_turns(deleted_before(plan, known, self._begins))
+            plan = plan.with_turns(deleted_before(plan, known, begins_ns))
             deleted_ns = {
                 (key.pod, key.uid): row.spans[-1][1] for key, row in known.items() if row.certain
             }
-            before = Before(deleted_ns, self._begins, ends_ns(self.turns), earliest_ns)
+            before = Before(deleted_ns, begins_ns, ends_ns(self.turns), earliest_ns)
             self._prove(plan, *rest, before)
         self.rows |= surely
         self.again = again_by(self._rivals.again(), surely)
@@ -181,7 +179,7 @@ class DrainBounds:
         self.covered = covered
         self._accounts = Accounts(covered, recoveries, rules)
         self._disturbances = disturbances(world, plan, ready, rooms, rules)
-        self._begins = dict(self._earliest_begins(plan, Contests(covered, progress)))
+        self._begins = dict(self._earliest_begins(plan, Contests(covered, progress), before))
         firsts = FirstRequests(covered, progress, self._begins, rules)
         openings = Openings(covered, progress, before, self._begins)
         last_tries = None
@@ -212,13 +210,14 @@ class DrainBounds:
         self.complete = world.quiet and all(map(self._is_proven, plan.turns))
 
     def _earliest_begins(
-        self, plan: DrainPlan, contests: Contests
+        self, plan: DrainPlan, contests: Contests, before: Before
     ) -> Iterator[tuple[NodeDrain, int]]:
         """Before which offset kubectl does not come to each node."""
         for process, turns in enumerate(plan.processes):
             low_ns = first_start(plan.drains[process])[0]
             for turn in turns:
                 low_ns, _ = self._past.begin(turn.drain, low_ns, None)
+                low_ns = max(low_ns, before.begins_ns.get(turn.drain, 0))
                 yield turn.drain, low_ns
                 low_ns += self._until_another(turn, low_ns, contests.of_turn(turn, low_ns))
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from kubectl_evictplan.cluster.drained_pods import POLL_NS
 from kubectl_evictplan.cluster.timeline import DrainEnd
 from kubectl_evictplan.engine.drain_timing import Latency
 from kubectl_evictplan.kube.durations import SECOND_NS
@@ -347,7 +348,7 @@ class Contests:
         first_ns, last_ns = task.through_ns
         if last_ns is not None and not turn.known:
             # What other processes take for the pod may hold this one up, and refuse it to it once more.
-            last_ns += TRY_NS + len(turn.others) * CONFLICT[1]
+            last_ns = _through_late(last_ns, TRY_NS + len(turn.others) * CONFLICT[1])
         if timeout_ns and (last_ns is None or lasts_ns + last_ns >= timeout_ns):
             # It goes in time, but kubectl may not wait for its end.
             last_ns = None
@@ -359,7 +360,10 @@ class Contests:
         assert self._openings is not None, "openings are known where tasks are timed"
         gone_ns = self._openings.gone_by_ns(place, turn, begun_ns, by_ns)
         counted = None if gone_ns is None else LastTry(gone_ns, gone_ns - begun_ns)
-        tried = self._last_tries.of(place, turn, task.pod, begin) if self._last_tries else None
+        tried = None
+        if self._last_tries is not None:
+            opens_ns = self._openings.opens_ns(place, turn, task.pod, begin)
+            tried = self._last_tries.of(place, turn, task.pod, begin, opens_ns)
         return min((one for one in (counted, tried) if one is not None), default=None)
 
     def _task(self, turn: PlannedTurn, pod: Pod, *, guest: bool = False) -> Iterator[Task]:
@@ -430,10 +434,17 @@ def _through_with(pod: Pod, turn: PlannedTurn) -> tuple[int, int | None]:
 
 def _kept(task: Task, wait: _Wait) -> Task:
     first_ns, last_ns = task.through_ns
+    if last_ns is not None and wait.again_ns:
+        last_ns = _through_late(last_ns, wait.again_ns)
     return task._replace(
         latest_ns=None if task.latest_ns is None else task.latest_ns + wait.each_ns,
-        through_ns=(first_ns, None if last_ns is None else last_ns + wait.again_ns),
+        through_ns=(first_ns, last_ns),
     )
+
+
+def _through_late(last_ns: int, heard_ns: int) -> int:
+    """The same if somebody else may have deleted the pod, of which kubectl hears so much later: from then on it looks every second."""
+    return max(last_ns + POLL_NS, heard_ns + takes(Latency.FIRST_POLL)[1])
 
 
 def _left(leaving: Leaving, begun_ns: int) -> tuple[int, int | None]:

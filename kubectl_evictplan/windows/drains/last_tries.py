@@ -23,6 +23,7 @@ from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS
 from kubectl_evictplan.windows.drains.accounts import counts_pods
 from kubectl_evictplan.windows.drains.before import Before
+from kubectl_evictplan.windows.drains.closed_tries import Met, closed_tries
 from kubectl_evictplan.windows.drains.covered import CoveredPods, as_ready
 from kubectl_evictplan.windows.drains.delays import (
     ARRIVAL,
@@ -63,56 +64,75 @@ class LastTry(NamedTuple):
 class _Taker(NamedTuple):
     """A pod that may be evicted while another one waits: from when to when, counted from the begin with the node of that one, and how long after that it is away.
 
-    ``requests``: of several each may take a disruption, but for a moment only. ``counts``: it may take one at all.
+    ``asked_ns``: before which instants none of its requests, only one, and so on, is sent: of several each may take a disruption, but for a moment
+    only. ``counts``: it may take one at all.
     """
 
     evicted: Range
     away: Range
     gone_ns: int
-    requests: int
+    asked_ns: tuple[int, ...]
     counts: bool
+
+    def takes(self, read: Range, most: int) -> int:
+        """How many disruptions it may have taken of so many, when the budget is read."""
+        low_ns, high_ns = read
+        if not self.counts or self.evicted[1] + self.away[1] < low_ns:
+            return 0
+        return min(sum(1 for at_ns in self.asked_ns if at_ns <= high_ns), most)
 
 
 class _Rival(NamedTuple):
     """A pod that may be evicted while a pod of a node waits, by offsets from the start.
 
-    ``there``: from that node, ``before``: from an earlier one of the same process. ``since_ns`` and ``until_ns``: when others ask for it,
-    ``deleted_ns``: by when it surely is deleted. The rest as that of ``_Taker``.
+    ``there``: so many of its requests are of that node, ``before``: from an earlier one of the same process. ``since_ns`` has when each other one is
+    sent at the earliest, ``until_ns`` when they are at the latest, ``deleted_ns`` by when it surely is deleted. The rest as that of ``_Taker``.
     """
 
-    there: bool
+    there: int
     before: bool
-    since_ns: int
+    since_ns: tuple[int, ...]
     until_ns: int
     deleted_ns: int
     away: Range
     gone_ns: int
-    requests: int
     counts: bool
 
     def within(self, begin: Range) -> _Taker:
         """The same, if kubectl comes to the node of the pod that waits within ``begin``."""
-        since_ns = self.since_ns - begin[1]
-        if self.there:
-            since_ns = min(since_ns, 0)
+        since = sorted([*(at_ns - begin[1] for at_ns in self.since_ns), *[0] * self.there])
+        asked = tuple(at_ns + ARRIVAL[0] for at_ns in since)
         until_ns = self.until_ns - begin[0]
         if self.before:
             until_ns = max(until_ns, 0)
-        since_ns += ARRIVAL[0]
-        until_ns = max(min(until_ns, self.deleted_ns - begin[0]), since_ns)
-        return _Taker((since_ns, until_ns), self.away, self.gone_ns, self.requests, self.counts)
+        until_ns = max(min(until_ns, self.deleted_ns - begin[0]), asked[0])
+        return _Taker((asked[0], until_ns), self.away, self.gone_ns, asked, self.counts)
 
 
 class _Tries(NamedTuple):
-    """The tries for a pod from the first one on, which may be within ``first``; writes hold them up ``held_up_ns`` in sum."""
+    """The tries for a pod from the first one on, which may be within ``first``; writes hold them up ``held_up_ns`` in sum.
+
+    Until ``closed_ns`` the budget is surely closed: who reads that nobody may go is refused at once, whoever writes the budget.
+    """
 
     first: Range
     held_up_ns: int
+    closed_ns: int
 
     def read(self, number: int) -> Range:
         """From when to when its budget is read at one of them."""
         low_ns, high_ns = self.first
-        return low_ns + number * RETRY[0], high_ns + number * TRY_NS + self.held_up_ns
+        low_ns, high_ns = low_ns + number * RETRY[0], high_ns + number * TRY_NS
+        return low_ns, high_ns if high_ns < self.closed_ns else high_ns + self.held_up_ns
+
+    def open_reads(self, last: int) -> list[Range]:
+        """The same for those up to the last one that may find it open."""
+        every = map(self.read, range(last + 1))
+        return [
+            (max(low_ns, self.closed_ns), high_ns)
+            for low_ns, high_ns in every
+            if high_ns >= self.closed_ns
+        ]
 
 
 class LastTries:
@@ -138,10 +158,13 @@ class LastTries:
         self._refreshed = cache(self._refreshed_ns)
         self._spare = cache(self._spare_without)
 
-    def of(self, place: int, turn: PlannedTurn, pod: Pod, begin: Range) -> LastTry | None:
+    def of(
+        self, place: int, turn: PlannedTurn, pod: Pod, begin: Range, opens_ns: int = 0
+    ) -> LastTry | None:
         """When the pod is evicted at the latest, but for its own changes; None: not known so.
 
-        ``place``: its one budget. ``begin``: from when to when kubectl comes to the node, with all of its pods at once.
+        ``place``: its one budget. ``begin``: from when to when kubectl comes to the node, with all of its pods at once. ``opens_ns``: before that
+        offset the budget is closed whenever it is read for the pod.
         """
         if not self._is_followed(place):
             return None
@@ -151,15 +174,17 @@ class LastTries:
         ]
         if len(rivals) > _RIVALS_MAX:
             return None
-        found = [self._of_cell(place, rivals, cell) for cell in _cells(begin)]
+        found = [self._of_cell(place, rivals, cell, opens_ns) for cell in _cells(begin)]
         known = [one for one in found if one is not None]
         if len(known) < len(found):
             return None
         return LastTry(max(one.by_ns for one in known), max(one.lasts_ns for one in known))
 
-    def _of_cell(self, place: int, rivals: Sequence[_Rival], begin: Range) -> LastTry | None:
-        takers = tuple(sorted((one.within(begin) for one in rivals), key=_back_by_ns))
-        key = place, begin[0], takers
+    def _of_cell(
+        self, place: int, rivals: Sequence[_Rival], begin: Range, opens_ns: int
+    ) -> LastTry | None:
+        takers = tuple(sorted(one.within(begin) for one in rivals))
+        key = place, begin[0], max(opens_ns - begin[1], 0), takers
         if key not in self._found:
             self._found[key] = self._lasts_ns(*key)
         lasts_ns = self._found[key]
@@ -205,15 +230,15 @@ class LastTries:
         # kubectl is through with a node before it comes to the next one.
         before = {one for one in turns if one.process == own.process and one.place < own.place}
         ends_ns, never_ns = self._before.ends_ns, HORIZON_DEFAULT_MAX_NS
+        others = [one.turn.drain for one in requests if one.turn.drain != own]
         return _Rival(
-            own in turns,
+            len(requests) - len(others),
             bool(before),
-            min((self._begins[one] for one in turns - {own}), default=never_ns),
+            tuple(sorted(self._begins[one] for one in others)),
             max((ends_ns.get(one, never_ns) for one in turns - before), default=0),
             min(map(self._deleted_by_ns, requests)),
             (min(low for low, _ in away), max(high for _, high in away)),
             max(never_ns if one is None else one[1] for one in gone),
-            len(requests),
             any(one.counts for one in requests),
         )
 
@@ -251,12 +276,14 @@ class LastTries:
                 found[one.pod.key] = max(found.get(one.pod.key, 0), back_ns)
         return sorted((back_ns, key) for key, back_ns in found.items())
 
-    def _lasts_ns(self, place: int, begun_ns: int, takers: Sequence[_Taker]) -> int | None:
+    def _lasts_ns(
+        self, place: int, begun_ns: int, closed_ns: int, takers: Sequence[_Taker]
+    ) -> int | None:
         """How long after kubectl has come to the node the pod is evicted at most; ``begun_ns``: when it comes there at the earliest."""
         first = plus(ARRIVAL, (0, self._covered.client_retries_ns(place)))
         writes = 0
         while True:
-            tries = _Tries(first, writes * CONFLICT[1])
+            tries = _Tries(first, writes * CONFLICT[1], closed_ns)
             refused = self._refused(place, begun_ns, takers, tries)
             if refused is None:
                 return None
@@ -274,28 +301,21 @@ class LastTries:
         """
         settled_ns = self._progress.settled_ns(place)
         most = self._spare(place, len(self._refreshed(place)))
-        # Each request for a pod may take a disruption, in the moment in which it is evicted.
-        left = [one for one in takers if one.counts for _ in range(min(one.requests, most))]
-        apart = max((one.away[1] for one in left), default=0) // RETRY[0] + 1
+        apart = max((one.away[1] for one in takers if one.counts), default=0) // RETRY[0] + 1
+        numbers, tries_met = [], []
         for number in range(0, _TRIES_MAX, apart):
-            low_ns, high_ns = tries.read(number)
-            if begun_ns + low_ns < settled_ns:
-                continue
-            wanted = self._spare_at(place, begun_ns + low_ns)
-            out = [
-                nth
-                for nth, one in enumerate(left)
-                if one.evicted[0] <= high_ns and one.evicted[1] + one.away[1] >= low_ns
-            ]
-            if len(out) < wanted:
-                return number
-            for one in reversed(out[:wanted]):
-                del left[one]
-        return None
+            read = tries.read(number)
+            since_ns = begun_ns + read[0]
+            if since_ns >= settled_ns:
+                numbers.append(number)
+                taken = [one.takes(read, most) for one in takers]
+                tries_met.append(Met(self._spare_at(place, since_ns), taken))
+        closed = closed_tries(tries_met)
+        return numbers[closed] if closed < len(numbers) else None
 
     def _writes(self, place: int, takers: Sequence[_Taker], tries: _Tries, refused: int) -> int:
         """How many writes of the budget may each be made in the moment of a request, up to the try after those that are refused."""
-        every = map(tries.read, range(refused + 1))
+        every = tries.open_reads(refused)
         reads = [(low_ns, high_ns + REFUSED[1]) for low_ns, high_ns in every]
         counting = counts_pods(self._covered.world.budgets[place])
         # With one disruption at most nothing is open from an eviction until the other pod is Ready.
@@ -307,7 +327,7 @@ class LastTries:
             away = _meets(since_ns, until_ns + _SYNCED_NS, reads)
             back = not closes and _meets(since_ns + back_ns, until_ns + last_ns, reads)
             both = away and back and _may_both_be_met(one, tries)
-            found += away * (one.requests - 1) + (2 if both else int(away or back))
+            found += 2 if both else int(away or back)
             if counting:
                 gone_ns = one.gone_ns + _SYNCED_NS
                 first_ns = back_ns if closes else 0
@@ -325,11 +345,6 @@ def _cells(begin: Range) -> Iterator[Range]:
         (at_ns, min(at_ns + width_ns, high_ns))
         for at_ns in range(low_ns, max(high_ns, low_ns + 1), width_ns)
     )
-
-
-def _back_by_ns(one: _Taker) -> tuple[int, _Taker]:
-    """By when it is out no more; then whatever tells takers apart."""
-    return one.evicted[1] + one.away[1], one
 
 
 def _meets(first_ns: int, last_ns: int, reads: Iterable[Range]) -> bool:

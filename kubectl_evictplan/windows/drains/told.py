@@ -28,6 +28,16 @@ class TurnBounds(NamedTuple):
     whole: bool
 
 
+def later_begins(
+    begins_ns: Mapping[NodeDrain, int], turns: Mapping[NodeDrain, TurnBounds]
+) -> dict[NodeDrain, int]:
+    """Before which offset kubectl does not come to each node: ``begins_ns``, or later if what is proven of it says so."""
+    return {
+        drain: max(at_ns, turns[drain].start.earliest_ns) if drain in turns else at_ns
+        for drain, at_ns in begins_ns.items()
+    }
+
+
 def ends_ns(turns: Mapping[NodeDrain, TurnBounds]) -> dict[NodeDrain, int]:
     """By when kubectl is through with each node, where that is known."""
     ends = {drain: one.end for drain, one in turns.items()}
