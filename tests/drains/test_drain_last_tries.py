@@ -130,6 +130,30 @@ def test_a_budget_whose_pods_somebody_has_surely_deleted_is_closed_until_others_
     assert 7 < earliest(bounds, "web-2") < 7.1
 
 
+def test_who_deletes_a_pod_once_more_finds_it_for_the_time_that_the_other_one_left_it() -> None:
+    web, one = App("web", ["a1", "b2"], most=1), App("one", ["b1"], kind="", grace=1)
+    snapshot = cordoned(drained_cluster(web, one), "a1", "b1")
+    events = (
+        drain("a1", at=1, grace_period_seconds=5),
+        drain("b1", "a1", at=1, grace_period_seconds=60, force=True),
+    )
+    again = [span for (pod, uid, _), span in proven(snapshot, *events).again.items() if uid]
+    # The first process surely is first, and gives the pod five seconds.
+    assert [span[1] < ns(1.7 + 5.6) for span in again] == [True]
+
+
+def test_a_pod_or_one_in_its_stead_is_met_on_a_node_that_is_cordoned_after_the_first_try() -> None:
+    def waits(pods: int) -> float:
+        web = App("web", [*["b1"] * pods, "a1", "b2"], most=1, grace=1)
+        snapshot = cordoned(drained_cluster(web, App("one", ["a2"], kind="")), "b1", "a2")
+        events = drain("a2", "b1", at=1, force=True), drain("a1", at=2, force=True)
+        return latest(proven(snapshot, *events), f"web-{pods}")
+
+    # Only who went before may have another one in its stead there; it is back at the second try.
+    assert waits(3) - waits(2) == pytest.approx(waits(2) - waits(1))
+    assert waits(2) - waits(1) < TRY + 2 * HELD_UP + 0.01
+
+
 def test_whoever_surely_deletes_a_pod_first_does_not_delete_it_once_more() -> None:
     snapshot = cordoned(drained_cluster(App("web", ["a1", "b2"], most=1, grace=60)), "a1")
     bounds = proven(snapshot, drain("a1", at=1), drain("a1", at=20))

@@ -46,12 +46,14 @@ from kubectl_evictplan.windows.drains.planned import DrainPlan, PlannedTurn
 from kubectl_evictplan.windows.drains.progress import Progress
 from kubectl_evictplan.windows.drains.recovery import Recoveries
 from kubectl_evictplan.windows.drains.rivals import Rival, Rivals, RowBounds
+from kubectl_evictplan.windows.drains.sooner import told_sooner
 from kubectl_evictplan.windows.drains.tasks import Contest
 from kubectl_evictplan.windows.drains.told import (
     TurnBounds,
     codes_after,
     ends_ns,
     later_begins,
+    pods_asked_for,
     possible,
     row_from,
     wait_from,
@@ -120,7 +122,7 @@ class DrainBounds:
         if len(self.plan.processes) < 2:
             return
         first = self.plan
-        for _ in range(_PROOFS_MAX if _asked(first) <= _FEW_PODS else 1):
+        for _ in range(_PROOFS_MAX if pods_asked_for(first) <= _FEW_PODS else 1):
             # What one process has deleted another one does not find, or finds terminating; who goes too late is not made anew on its nodes.
             earliest_ns, begins_ns = self._earliest_ns(), later_begins(self._begins, self.turns)
             plan = first.with_earliest(earliest_ns, begins_ns)
@@ -183,7 +185,7 @@ class DrainBounds:
         firsts = FirstRequests(covered, progress, self._begins, rules)
         openings = Openings(covered, progress, before, self._begins)
         last_tries = None
-        if _asked(plan) <= _SOME_PODS:
+        if pods_asked_for(plan) <= _SOME_PODS:
             last_tries = LastTries(covered, progress, recoveries, before, self._begins)
         self._contests = Contests(covered, progress, firsts, openings, last_tries)
         self._requests = self._contests.requests
@@ -228,7 +230,7 @@ class DrainBounds:
         exact = True
         for turn in turns:
             start = self._past.begin_within(turn.drain, start)
-            fates = self._fates(turn, start[0])
+            fates = self._fates(turn, start)
             passing = fates.passing
             calm_ns = self._calm_ns if fates.asked or turn.guests else turn.calm_ns
             self._note_pods(turn, start, fates, calm_ns, exact=exact)
@@ -423,14 +425,18 @@ class DrainBounds:
         whole = found is not None and found.whole and not turn.guests
         return whole or turn.drain in self.never_begun
 
-    def _fates(self, turn: PlannedTurn, begun_ns: int) -> TurnFates:
+    def _fates(self, turn: PlannedTurn, begin: Range) -> TurnFates:
         refused = any(self.covered.is_refusable(pod, turn) for pod in turn.everybody)
         unseen = not turn.options.disable_eviction and any(
             map(self.covered.may_be_refused_unseen, turn.everybody)
         )
         if not turn.known or refused or unseen:
             return NOT_PROVEN
-        return fates_of_turn(turn, begun_ns, self._accounts)
+        fates = fates_of_turn(turn, begin[0], self._accounts)
+        if not fates.asked or pods_asked_for(self.plan) > _FEW_PODS or not turn.surely_found:
+            return fates
+        contest = self._contests.of_turn(turn, *begin)
+        return told_sooner(fates, contest, self._contests.priced((), contest, begin[1]))
 
     def _next_start(
         self, turn: PlannedTurn, start: Range, fates: TurnFates, passing: Passing
@@ -491,8 +497,3 @@ class DrainBounds:
         self.turns[turn.drain] = TurnBounds(
             Within(*start), end, passing.reasons, waits, fates.whole
         )
-
-
-def _asked(plan: DrainPlan) -> int:
-    """How many pods kubectl may ask for, on all nodes together."""
-    return sum(len(turn.everybody) for turn in plan.turns)

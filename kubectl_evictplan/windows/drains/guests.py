@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from functools import cache
 
+from msgspec.structs import replace
+
+from kubectl_evictplan.cluster.placement import lets_in
 from kubectl_evictplan.controllers.replication import STATEFUL_SET, owner_key
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS
 from kubectl_evictplan.windows.drains.before import Before
 from kubectl_evictplan.windows.drains.covered import CoveredPods, OwnerKey
 from kubectl_evictplan.windows.drains.instants import NodeDrain
-from kubectl_evictplan.windows.drains.planned import DrainPlan, PlannedTurn
+from kubectl_evictplan.windows.drains.planned import DrainPlan, PlannedTurn, bound_by_ns
 from kubectl_evictplan.windows.drains.recovery import Recoveries
 
 
@@ -30,6 +33,8 @@ class Guests:
         self._before = before
         self._calm = covered.world.quiet and plan.calm_ns >= HORIZON_DEFAULT_MAX_NS
         self._calm &= all(turn.surely_found for turn in plan.turns)
+        self._bound_by_ns = [bound_by_ns(event) for event in plan.drains]
+        self._nodes = {node.name: node for node in covered.world.snapshot.nodes}
         # By owner the processes that may meet pods which are made anew.
         self._met_by: dict[OwnerKey, set[int]] = {}
         # By process and pod the first of its nodes on which another one may be in its stead.
@@ -40,6 +45,15 @@ class Guests:
                     self._met_by.setdefault(owner, set()).add(turn.drain.process)
                 self._first_on.setdefault((turn.drain.process, pod.key), turn.drain)
         self._is_followed = cache(self._follows)
+
+    def deleted_by_ns(self, turn: PlannedTurn, pod: Pod) -> int | None:
+        """By when a pod is deleted that has a guest of the turn in its stead, which was bound before a cordon was seen; None: not known."""
+        node = self._nodes.get(turn.drain.node)
+        if node is None or not (self._is_one(pod) and self.are_in_their_stead(pod)):
+            return None
+        if lets_in(replace(node, unschedulable=True), pod):
+            return None
+        return self._bound_by_ns[turn.drain.process]
 
     def is_elsewhere(self, turn: PlannedTurn, pod: Pod) -> bool:
         """Whether a guest of the turn is, if it is on any node of the process, the one of an earlier turn."""

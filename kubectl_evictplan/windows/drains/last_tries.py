@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import product
 from typing import NamedTuple
 
 from kubectl_evictplan.controllers.replication import STATEFUL_SET, is_owned_by
@@ -49,6 +50,8 @@ _Name = tuple[str, NodeDrain | None]
 # Whoever may be refused more often, or has more rivals, is told by counts alone.
 _TRIES_MAX = 40
 _RIVALS_MAX = 40
+# Of so many pods it is asked whether they or others in their stead may be there.
+_STEADS_MAX = 3
 # From the write that takes a disruption to the last one because the pod is away, and another one made: sooner than a request that meets one of them begins anew.
 _SYNCED_NS = takes(Latency.DELETE, Latency.REPLACE_POD, Latency.SYNC_BUDGET)[1]
 assert _SYNCED_NS + REFUSED[1] < CONFLICT[0]
@@ -86,7 +89,8 @@ class _Rival(NamedTuple):
     """A pod that may be evicted while a pod of a node waits, by offsets from the start.
 
     ``there``: so many of its requests are of that node, ``before``: from an earlier one of the same process. ``since_ns`` has when each other one is
-    sent at the earliest, ``until_ns`` when they are at the latest, ``deleted_ns`` by when it surely is deleted. The rest as that of ``_Taker``.
+    sent at the earliest, ``until_ns`` when they are at the latest, ``deleted_ns`` by when it surely is deleted. ``stead_ns``: it is there only if the
+    pod of its name is deleted by then. The rest as that of ``_Taker``.
     """
 
     there: int
@@ -94,6 +98,7 @@ class _Rival(NamedTuple):
     since_ns: tuple[int, ...]
     until_ns: int
     deleted_ns: int
+    stead_ns: int | None
     away: Range
     gone_ns: int
     counts: bool
@@ -169,12 +174,16 @@ class LastTries:
         if not self._is_followed(place):
             return None
         itself = self._is_itself(turn, pod)
-        rivals = [
-            one for name, one in self._rivals(place, turn.drain).items() if name not in itself
-        ]
+        rivals = {
+            name: one for name, one in self._rivals(place, turn.drain).items() if name not in itself
+        }
         if len(rivals) > _RIVALS_MAX:
             return None
-        found = [self._of_cell(place, rivals, cell, opens_ns) for cell in _cells(begin)]
+        found = [
+            self._of_cell(place, way, cell, opens_ns)
+            for way in _ways(rivals)
+            for cell in _cells(begin)
+        ]
         known = [one for one in found if one is not None]
         if len(known) < len(found):
             return None
@@ -237,10 +246,20 @@ class LastTries:
             tuple(sorted(self._begins[one] for one in others)),
             max((ends_ns.get(one, never_ns) for one in turns - before), default=0),
             min(map(self._deleted_by_ns, requests)),
+            self._stead_ns(requests),
             (min(low for low, _ in away), max(high for _, high in away)),
             max(never_ns if one is None else one[1] for one in gone),
             any(one.counts for one in requests),
         )
+
+    def _stead_ns(self, requests: Sequence[Request]) -> int | None:
+        known = [
+            self._progress.guests.deleted_by_ns(one.turn, one.pod)
+            for one in requests
+            if one.pod in one.turn.guests
+        ]
+        found = [one for one in known if one is not None]
+        return max(found) if len(found) == len(requests) else None
 
     def _deleted_by_ns(self, one: Request) -> int:
         if one.pod in one.turn.guests:
@@ -335,6 +354,25 @@ class LastTries:
                     since_ns + first_ns, until_ns + gone_ns, reads
                 )
         return found
+
+
+def _ways(rivals: Mapping[_Name, _Rival]) -> Iterator[Sequence[_Rival]]:
+    """Who may be there together: a pod that goes late, or one in its stead, on a node that was not cordoned before the pod went."""
+    found: list[tuple[_Name, _Name]] = []
+    for name, one in rivals.items():
+        own: _Name = name[0], None
+        late = rivals.get(own)
+        if one.stead_ns is not None and late is not None and late.deleted_ns > one.stead_ns:
+            found.append((own, name))
+    for choice in product((False, True), repeat=min(len(found), _STEADS_MAX)):
+        way = dict(rivals)
+        for there, (own, guest) in zip(choice, found, strict=False):
+            stead_ns = rivals[guest].stead_ns
+            if there and stead_ns is not None:
+                way[own] = way[own]._replace(deleted_ns=min(way[own].deleted_ns, stead_ns))
+            else:
+                del way[guest]
+        yield list(way.values())
 
 
 def _cells(begin: Range) -> Iterator[Range]:

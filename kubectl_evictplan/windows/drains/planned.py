@@ -487,6 +487,11 @@ def _cordons_ns(event: Drain) -> int:
     return range_ns(Latency.KUBECTL_START)[1] + len(event.nodes) * each_ns
 
 
+def bound_by_ns(event: Drain) -> int:
+    """By when whoever is made anew on a node of the process is bound to it, if a cordon keeps pods away."""
+    return event.latest_ns + _cordons_ns(event) + _LATE_VIEW_NS
+
+
 def cordoning_ns(event: Drain) -> int:
     """From the start of a process to the last of its cordons and its first eviction, at most, with 10 nodes a second."""
     return _CORDONING_NS + len(event.nodes) * SECOND_NS // 10

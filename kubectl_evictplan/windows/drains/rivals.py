@@ -154,19 +154,23 @@ def _last_ns(rivals: Sequence[Rival]) -> int | None:
 
 def _latest_ns(own: Sequence[Rival], rivals: Sequence[Rival]) -> int | None:
     """When the last of one's own deletions is at the latest: it needs its time, and an object."""
-    by_ns, gone = _first_by_ns(rivals), [one.gone for one in rivals]
-    most_ns = _last_ns(own)
-    if by_ns is not None:
-        asked = [one.asked_by_ns(by_ns) for one in own]
-        known = [one for one in asked if one is not None]
-        most_ns = max(known) if len(known) == len(asked) else None
-    ends = [one[1] for one in gone if one is not None]
-    if by_ns is None or len(ends) < len(gone):
-        return most_ns
+    by_ns = _first_by_ns(rivals)
+    if by_ns is None:
+        return _last_ns(own)
+    found = [_last_of(one, by_ns, rivals) for one in own]
+    known = [one for one in found if one is not None]
+    return max(known) if len(known) == len(found) else None
+
+
+def _last_of(one: Rival, by_ns: int, rivals: Sequence[Rival]) -> int | None:
+    """When one of them deletes a pod at the latest that somebody has deleted by an offset: it, or another one, whose time to end the pod has then."""
+    asked_ns = one.asked_by_ns(by_ns)
+    gone = [other.gone for other in rivals if other is not one] or [one.gone]
+    ends = [each[1] for each in gone if each is not None]
+    if len(ends) < len(gone) or by_ns + max(ends) >= HORIZON_DEFAULT_MAX_NS:
+        return asked_ns
     there_ns = by_ns + max(ends)
-    if there_ns >= HORIZON_DEFAULT_MAX_NS:
-        return most_ns
-    return there_ns if most_ns is None else min(most_ns, there_ns)
+    return there_ns if asked_ns is None else min(asked_ns, there_ns)
 
 
 def _gone(span: Span, rivals: Iterable[Rival]) -> Within | None:

@@ -9,6 +9,7 @@ from kubectl_evictplan.cluster.timeline import DrainEnd
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS
 from kubectl_evictplan.windows.drains.delays import Range, plus
 from kubectl_evictplan.windows.drains.instants import GAP_NS, NodeDrain, Within
+from kubectl_evictplan.windows.drains.planned import DrainPlan
 from kubectl_evictplan.windows.drains.rivals import RowBounds
 from kubectl_evictplan.windows.drains.turn_bounds import PodFate
 from kubectl_evictplan.windows.drains.waits import Wait, WaitKey
@@ -26,6 +27,11 @@ class TurnBounds(NamedTuple):
     reasons: frozenset[DrainEnd | None]
     waits: Mapping[WaitKey, Wait]
     whole: bool
+
+
+def pods_asked_for(plan: DrainPlan) -> int:
+    """How many pods kubectl may ask for, on all nodes together."""
+    return sum(len(turn.everybody) for turn in plan.turns)
 
 
 def later_begins(
