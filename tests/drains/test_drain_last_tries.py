@@ -98,6 +98,25 @@ def test_who_goes_before_the_time_is_up_is_certain_to_although_its_end_is_not_wa
     assert row(proven(snapshot, *events), "web-0").certain
 
 
+@pytest.mark.parametrize(("unready", "since"), [((), 5.44), ((0,), 5.36)])
+def test_a_pod_is_away_from_its_deletion_on_and_not_from_the_answer(
+    unready: tuple[int, ...], since: float
+) -> None:
+    web = App("web", ["a1", "b1", "b2"], most=1, grace=1, unready=unready)
+    snapshot = cordoned(drained_cluster(web), "a1", "b1")
+    bounds = proven(snapshot, drain("a1", at=1), drain("b1", at=since))
+    # Deleted by 1.585 s, or by 1.505 s without a disruption, and 3.87 s later there is another one.
+    assert latest(bounds, "web-1") == pytest.approx(since + 0.585)
+
+
+def test_a_process_that_asks_for_a_pod_comes_to_no_later_node_before_that_is_deleted() -> None:
+    web = App("web", ["a1", "a2", "b2"], most=1, grace=1, unready=(1,))
+    snapshot = cordoned(drained_cluster(web), "a1", "a2")
+    bounds = proven(snapshot, drain("a2", "a1", at=1), drain("a1", "b1", at=5))
+    # Whoever was made anew on the last node keeps nobody waiting before: the first process asks for it twice.
+    assert latest(bounds, "web-0") < 3.9 + TRY
+
+
 # -- what is certain at the least --------------------------------------------------------------------------------
 
 

@@ -44,6 +44,19 @@ def test_a_status_that_is_written_anew_holds_up_who_is_refused_though_it_allows_
     assert ends[1] - ends[0] == 630_000_000
 
 
+def test_no_write_of_a_budget_that_lets_nobody_go_holds_up_who_is_refused() -> None:
+    web = App("web", ["a1", "b1", "b2"], least=3, grace=1, unready=(1,), policy="AlwaysAllow")
+    snapshot = drained_cluster(web)
+    nodes = tuple(replace(one, unschedulable=one.name != "b2") for one in snapshot.nodes)
+    events = drain("a1", at=1, timeout_ns=ns(8)), drain("b1", at=1)
+    bounds = proven(replace(snapshot, nodes=nodes), *events)
+    [end] = [turn.end for drained, turn in bounds.turns.items() if drained.node == "a1"]
+    # Who is not Ready goes all the same, is gone and made anew: kubectl gives up at its third try.
+    assert end is not None
+    assert end.latest_ns is not None
+    assert end.latest_ns < ns(1.48 + 2 * 5.11)
+
+
 def test_a_finished_pod_that_goes_unasked_holds_up_who_is_refused_where_the_status_counts_pods() -> (
     None
 ):

@@ -66,7 +66,7 @@ class Guests:
         begun_ns = self._before.begins_ns.get(turn.drain)
         if deleted_ns is None or begun_ns is None or not self._is_one(pod):
             return False
-        back_ns = self._recoveries.latest_ns(pod, turn.options)
+        back_ns = self._recoveries.back_by_ns(pod, turn.options)
         return back_ns is not None and deleted_ns + back_ns < begun_ns
 
     def are_in_their_stead(self, pod: Pod) -> bool:

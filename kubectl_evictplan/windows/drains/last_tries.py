@@ -110,7 +110,9 @@ class _Rival(NamedTuple):
         until_ns = self.until_ns - begin[0]
         if self.before:
             until_ns = max(until_ns, 0)
-        until_ns = max(min(until_ns, self.deleted_ns - begin[0]), asked[0])
+        # Who takes a disruption is deleted that much later at most, and away from then on.
+        taken_ns = self.deleted_ns - takes(Latency.DELETE)[1]
+        until_ns = max(min(until_ns, taken_ns - begin[0]), asked[0])
         return _Taker((asked[0], until_ns), self.away, self.gone_ns, asked, self.counts)
 
 
@@ -174,9 +176,9 @@ class LastTries:
         if not self._is_followed(place):
             return None
         itself = self._is_itself(turn, pod)
-        rivals = {
-            name: one for name, one in self._rivals(place, turn.drain).items() if name not in itself
-        }
+        left = frozenset((turn.drain,)) if pod in turn.guests else self._nodes_left(place, pod)
+        every = self._rivals(place, turn.drain, left | {turn.drain})
+        rivals = {name: one for name, one in every.items() if name not in itself}
         if len(rivals) > _RIVALS_MAX:
             return None
         found = [
@@ -222,12 +224,28 @@ class LastTries:
             own.update((pod.key, drain) for drain in self._begins)
         return frozenset(own)
 
-    def _rivals_of(self, place: int, own: NodeDrain) -> dict[_Name, _Rival]:
-        """Whoever may be evicted while a pod of a node waits."""
+    def _nodes_left(self, place: int, pod: Pod) -> frozenset[NodeDrain]:
+        """Nodes that processes leave only when the pod is deleted: there they ask for it as long as it takes."""
+        covered = self._covered
+        if covered.may_fail(place):
+            return frozenset()
+        return frozenset(
+            one.turn.drain
+            for one in self._progress.requests(place)
+            if (one.pod.key, one.pod.uid) == (pod.key, pod.uid)
+            and one.pod not in one.turn.guests
+            and not one.turn.options.timeout_ns
+            and not covered.is_refusable(pod, one.turn)
+        )
+
+    def _rivals_of(
+        self, place: int, own: NodeDrain, left: frozenset[NodeDrain]
+    ) -> dict[_Name, _Rival]:
+        """Whoever may be evicted while a pod waits that is deleted before any process comes to a node after those that are ``left`` then."""
         by_name: dict[_Name, list[Request]] = {}
         for one in self._progress.requests(place):
             other = one.turn.drain
-            later = other.process == own.process and other.place > own.place
+            later = any(other.process == it.process and other.place > it.place for it in left)
             if not (later or one.kept):
                 by_name.setdefault(one.name, []).append(one)
         return {name: self._rival(requests, own) for name, requests in by_name.items()}
@@ -291,7 +309,7 @@ class LastTries:
             deleted_ns = self._deleted_by_ns(one)
             unready = one.pod.ready != "True" and not is_owned_by(one.pod, STATEFUL_SET)
             if unready and deleted_ns < HORIZON_DEFAULT_MAX_NS:
-                back_ns = deleted_ns + self._away(one)[1]
+                back_ns = deleted_ns + self._away(one)[1] - takes(Latency.DELETE)[1]
                 found[one.pod.key] = max(found.get(one.pod.key, 0), back_ns)
         return sorted((back_ns, key) for key, back_ns in found.items())
 

@@ -26,7 +26,7 @@ from kubectl_evictplan.windows.drains.delays import (
     CAUGHT_UP_NS,
     CONFLICT,
     FORGOTTEN_NS,
-    GRANTED,
+    UNASKED,
     plus,
     recovery,
     until_first_node,
@@ -289,7 +289,7 @@ class Progress:
             or self._recoveries.goes_in_order(pod)
         ):
             return None
-        back_ns = self._recoveries.latest_ns(pod, turn.options)
+        back_ns = self._recoveries.back_by_ns(pod, turn.options)
         return None if back_ns is None else by_ns + back_ns
 
     def _once_ns(self, place: int, drain: NodeDrain, first: NodeDrain) -> int:
@@ -453,8 +453,8 @@ class Progress:
     def _replaced_ns(self, turn: PlannedTurn, pod: Pod) -> int:
         """By which offset a pod of ``_let_go_first`` has a Ready replacement that is counted."""
         event = self._drains[turn.drain.process]
-        begun = plus(until_first_node(len(event.nodes)), ARRIVAL, GRANTED)
-        replaced_ns = self._recoveries.latest_ns(pod, turn.options)
+        begun = plus(until_first_node(len(event.nodes)), ARRIVAL, UNASKED)
+        replaced_ns = self._recoveries.back_by_ns(pod, turn.options)
         assert replaced_ns is not None, "a replacement that is sure has a latest instant"
         return event.latest_ns + begun[1] + replaced_ns
 

@@ -98,6 +98,11 @@ class Recoveries:
             latest_ns = max(latest_ns, FORGOTTEN_NS)
         return latest_ns + takes(Latency.DELETE)[1]
 
+    def back_by_ns(self, pod: Pod, options: DrainOptions) -> int | None:
+        """``latest_ns``, from the deletion of the last one on: who takes a disruption is deleted a moment later."""
+        latest_ns = self.latest_ns(pod, options)
+        return None if latest_ns is None else latest_ns - takes(Latency.DELETE)[1]
+
     def earliest_ns(self, pod: Pod) -> int:
         """From the deletion of a pod to when another one may be counted in its stead, at least."""
         least_ns, _ = self._covered.ready.range_of(pod)

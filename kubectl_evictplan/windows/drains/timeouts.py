@@ -144,7 +144,8 @@ class Timeouts:
         if not known or found.one_by_one:
             late_ns = self._asked_until_ns(pod, turn) + RETRY[1] + REFUSED[1]
             return timeout_ns, late_ns
-        nothing = Allowance(0, (), None, 0, self._progress.conflicts(place), counts_pods=False)
+        # Who reads that nobody may go is refused at once, whoever writes the budget.
+        nothing = Allowance(0, (), None, 0, 0, counts_pods=False)
         return gives_up(nothing, (), timeout_ns)
 
     def _is_at_once(self, task: Task, found: Contest, turn: PlannedTurn) -> bool:
