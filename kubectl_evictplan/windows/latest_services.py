@@ -10,6 +10,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from heapq import heappop, heappush
+from itertools import count
 from typing import NamedTuple
 
 import msgspec
@@ -30,7 +32,7 @@ from kubectl_evictplan.windows.node_courses import (
     Standing,
 )
 from kubectl_evictplan.windows.processes_up import ProcessLife
-from kubectl_evictplan.windows.spans import Span
+from kubectl_evictplan.windows.spans import NEVER_NS, Span
 from kubectl_evictplan.windows.spent_tokens import (
     EntriesLeft,
     may_stand_still,
@@ -40,12 +42,15 @@ from kubectl_evictplan.windows.spent_tokens import (
 from kubectl_evictplan.windows.unknowns.lines import (
     PASS_LAG_MAX_NS,
     token_max_ns,
+    token_min_ns,
     wasted_tokens_max,
 )
 from kubectl_evictplan.windows.zone_rates import Run, ZoneRates, can_be
 
 # How often what was found of some nodes is used to bound others.
 _ROUNDS = 4
+# Of so many tokens it is asked who can take each.
+_LOOKED_AT_MAX = 100
 
 
 class Service(msgspec.Struct, frozen=True):
@@ -59,11 +64,12 @@ class Service(msgspec.Struct, frozen=True):
 class _Spells(NamedTuple):
     """What takes tokens of a zone: each time in which a node can be in its line.
 
-    ``begins``, ``ends``: of all of them, each sorted; ``written``, ``seen``: of those that begin with a tick that writes Ready=Unknown,
+    ``times``: all of them, by name, each until nobody can take the node out any more; ``begins``, ``ends``: of all of them, each sorted; ``written``, ``seen``: of those that begin with a tick that writes Ready=Unknown,
     when it may do that, and until when a pass may not see it; ``anyhow``: tokens that may be taken at any time; ``unbounded``: times in
     which a node without a Ready condition may be in line, each try of which costs a token.
     """
 
+    times: list[tuple[str, Span]]
     begins: list[int]
     ends: list[int]
     written: list[int]
@@ -77,6 +83,19 @@ class _Spells(NamedTuple):
             return None
         taken = _number_within(self.begins, self.ends, within)
         return self.anyhow + taken + wasted * _number_within(self.written, self.seen, within)
+
+    def others(self, name: str, waits: Span, wasted: int) -> list[Span] | None:
+        """From when to when each other token can be taken while a node of that name waits; None where they are too many to look at."""
+        if len(self.times) + self.anyhow > _LOOKED_AT_MAX:
+            return None
+        found = [(0, NEVER_NS)] * self.anyhow
+        # Which of them is seen when makes no difference to who can take a token at which time.
+        found += [*zip(self.written, self.seen, strict=True)] * wasted
+        own = [span for each, span in self.times if each == name]
+        within = [span for span in own if span[0] <= waits[1] and waits[0] <= span[1]]
+        if within:
+            own.remove(min(within, key=lambda span: span[1]))
+        return [*found, *own, *(span for each, span in self.times if each != name)]
 
 
 def _number_within(begins: Sequence[int], ends: Sequence[int], within: Span) -> int:
@@ -238,7 +257,8 @@ class LatestServices:
                 if segment is not down[0] and segment not in longer:
                     continue
                 for until_ns in sorted({segment[1], down[-1][1]}):
-                    latest_ns = self._latest_ns(zone, run, spells, (segment[0], until_ns))
+                    wait = segment[0], until_ns
+                    latest_ns = self._latest_ns(zone, run, spells, wait, course.name)
                     if latest_ns is None:
                         continue
                     service = Service(segment[0], latest_ns, until_ns)
@@ -246,7 +266,7 @@ class LatestServices:
                         found.setdefault(course.name, []).append(service)
         return found
 
-    def _latest_ns(self, zone: str, run: Run, spells: _Spells, down: Span) -> int | None:
+    def _latest_ns(self, zone: str, run: Run, spells: _Spells, down: Span, name: str) -> int | None:
         """When a node of the zone that is not ready all that time is served at the latest; None where that may be later."""
         from_ns, until_ns = down
         if self._stands_still and self._life_until(until_ns).warm:
@@ -276,8 +296,14 @@ class LatestServices:
             before_ns, waits = latest_ns, max(taken - is_full, 0)
             latest_ns = settled_ns + PASS_LAG_MAX_NS + waits * token_ns
             if latest_ns <= before_ns:
-                return before_ns
-        return None
+                break
+        others = spells.others(name, (from_ns, settled_ns), wasted)
+        if others is not None:
+            in_turn_ns = _in_turn_ns(others, run, settled_ns, full=is_full)
+            latest_ns = min(latest_ns, in_turn_ns)
+        if latest_ns >= until_ns or spells.tokens((since_ns, latest_ns), wasted) is None:
+            return None
+        return latest_ns
 
     def _last_entry_ns(self, zone: str, run: Run, from_ns: int) -> int:
         """Likewise where every tick puts another entry in line of each node that waits (1.19.0-8, 1.20.0-4): first in, first out."""
@@ -294,6 +320,7 @@ class LatestServices:
     ) -> _Spells:
         """As far as that process has nodes in line: it takes out whom it serves, until the node is Ready again or all zones are down."""
         begins, ends, written, seen = list[int](), list[int](), list[int](), list[int]()
+        times = list[tuple[str, Span]]()
         anyhow, unbounded = self._more_tokens + len(self._still_in_line), list[Span]()
         anyhow += sum(self._left.get(zone, ()))
         for member in self._members.get(zone, ()):
@@ -305,18 +332,26 @@ class LatestServices:
             ]
             for _, low_ns, high_ns in course.not_ready():
                 own_ns = (at_ns for at_ns in served_ns if low_ns <= at_ns <= high_ns)
+                served_by_ns = min(own_ns, default=NEVER_NS)
                 begins.append(low_ns)
-                ends.append(min(own_ns, default=high_ns))
+                ends.append(min(served_by_ns, high_ns))
+                # Until ticks have seen it Ready, or gone, it may be taken still.
+                left_ns = high_ns + 3 * self._courses.step_max_ns
+                times.append((course.name, (low_ns, min(served_by_ns, left_ns))))
             for each in course.stretches:
                 if each.unknown is not None:
                     written.append(each.unknown[0])
                     seen.append(min(each.unknown[1], each.ends[1]) + STALE_LISTER_NS)
-            # What a deleted node leaves in line takes a token as well.
-            anyhow += sum(each.status is None for each in course.stretches)
+            for each in course.stretches:
+                if each.status is None:
+                    # What a deleted node leaves in line takes a token as well, from then on.
+                    begins.append(each.begins[0])
+                    ends.append(NEVER_NS)
+                    times.append(("", (each.begins[0], NEVER_NS)))
             unbounded += [s.reaches for s in course.stretches if s.status == NOT_POSTED]
         for several in (begins, ends, written, seen):
             several.sort()
-        return _Spells(begins, ends, written, seen, anyhow, unbounded)
+        return _Spells(times, begins, ends, written, seen, anyhow, unbounded)
 
     def _life_until(self, at_ns: int) -> ProcessLife:
         """The process that runs up to that instant, which is in one of ``_segments``."""
@@ -353,6 +388,27 @@ class LatestServices:
             for _, low_ns, high_ns in member.course.not_ready()
             if max(low_ns, since_ns) <= min(high_ns, until_ns)
         )
+
+
+def _in_turn_ns(others: Sequence[Span], run: Run, settled_ns: int, *, full: bool) -> int:
+    """When a node that is in line at ``settled_ns`` is served at the latest: each token before its own is taken by another one that can be in line then.
+
+    ``full``: there is a token then, unless one of them has just taken it.
+    """
+    most_ns, least_ns = token_max_ns(run.rate_qps), token_min_ns(run.rate_qps)
+    to_come, able = sorted(others, reverse=True), list[int]()
+    for before in count(-int(full)):
+        low_ns = settled_ns + (before * least_ns if before >= 0 else -most_ns)
+        high_ns = settled_ns + PASS_LAG_MAX_NS + (before + 1) * most_ns
+        while to_come and to_come[-1][0] <= high_ns:
+            heappush(able, to_come.pop()[1])
+        while able and able[0] < low_ns:
+            heappop(able)
+        if not able:
+            return high_ns
+        # Whose time is over first.
+        heappop(able)
+    raise AssertionError("there are only so many")
 
 
 def _surely_down(course: NodeCourse, segments: Sequence[Span]) -> Iterator[list[Span]]:

@@ -307,7 +307,25 @@ def test_who_was_served_before_all_zones_were_down_takes_a_token_again_afterward
     all_at_once = surely_deleted(pod, make_event(300, "kubelet-stop", names), back)
     rest = make_event(300, "kubelet-stop", [names[0], *names[3:]])
     before = make_event(1, "kubelet-stop", ["n1", "n2"])
-    assert surely_deleted(pod, before, rest, back) == all_at_once != {}
+    alone = surely_deleted(pod, before, rest, make_event(400, "kubelet-start", names[1:]))
+    found = surely_deleted(pod, before, rest, back)
+    assert alone[pod.key] < found[pod.key] <= all_at_once[pod.key]
+
+
+def test_what_a_deleted_node_leaves_in_line_takes_no_token_before_it_is_deleted() -> None:
+    pod, silent = make_pod("p", "n0"), make_event(100, "kubelet-stop", "n0")
+    alone = surely_deleted(pod, silent)
+    assert surely_deleted(pod, silent, make_event(400, "node-delete", "n1")) == alone
+    assert surely_deleted(pod, make_event(90, "node-delete", "n1"), silent) != alone
+
+
+def test_each_token_is_taken_by_whoever_can_be_in_line_then() -> None:
+    pod, others = make_pod("p", "n0"), [f"n{number}" for number in range(1, 5)]
+    silent = make_event(100, "kubelet-stop", ["n0", *others])
+    alone = surely_deleted(pod, make_event(100, "kubelet-stop", "n0"))[pod.key]
+    # Four others are back when two of them can have been served.
+    found = surely_deleted(pod, silent, make_event(150, "kubelet-start", others))[pod.key]
+    assert alone < found < alone + 4 * 10
 
 
 def test_in_a_zone_that_is_surely_served_by_nobody_no_taint_comes() -> None:
@@ -339,9 +357,12 @@ def test_a_late_informer_wastes_tokens_on_those_only_that_are_just_given_up() ->
         for release in ("1.29.6", "1.37.0")
         for at in (20, 60)
     }
-    # Whether five others are given up with it or wait already, each takes a token; up to 1.33 that is all.
-    assert found["1.29.6", 60] == found["1.29.6", 20]
-    assert found["1.37.0", 60] - found["1.37.0", 20] == 50
+    # Of five others that wait already some have been served when it is given up.
+    assert found["1.29.6", 20] < found["1.29.6", 60]
+    assert found["1.37.0", 20] < found["1.37.0", 60]
+    # From 1.34 on it is put in line once more; tokens that are wasted on others are spent by then.
+    for at in (20, 60):
+        assert 0 < found["1.37.0", at] - found["1.29.6", at] < 50
 
 
 def test_a_node_that_never_posted_has_its_startup_grace_period() -> None:

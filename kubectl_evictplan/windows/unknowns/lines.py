@@ -38,6 +38,11 @@ def token_max_ns(rate_qps: float) -> int:
     return refill_ns(rate_qps) + MICROSECOND_NS + PASS_LAG_MAX_NS
 
 
+def token_min_ns(rate_qps: float) -> int:
+    """How long after the one before it a token is spent at the earliest: a bucket holds one."""
+    return max(refill_ns(rate_qps) - MICROSECOND_NS, 0)
+
+
 def wasted_tokens_max(rate_qps: float) -> int:
     """How many tokens are wasted at the most on a node that an informer still shows as ready."""
     return 1 + int(rate_qps * STALE_LISTER_NS / SECOND_NS)
