@@ -99,6 +99,7 @@ class _DrainDrawing:
     def __init__(self, rng: random.Random, start_ns: int, end_ns: int) -> None:
         self._rng, self._start_ns, self._end_ns = rng, start_ns, end_ns
         self._nodes = [f"n{number}" for number in range(1, rng.choice((2, 3, 3, 4, 5)) + 1)]
+        self._replicas: dict[str, int] = {}
 
     def all(self) -> Iterator[DrainHappening]:
         rng = self._rng
@@ -127,6 +128,7 @@ class _DrainDrawing:
         rng = self._rng
         kinds = ("Deployment", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "")
         kind, replicas = rng.choice(kinds), rng.choice((1, 2, 3, 3, 4, 5, 6, 8, 14, 25))
+        self._replicas[name] = replicas
         least, most = rng.choice(_BUDGETS)
         made_ns = rng.randint(SECOND_NS, 5 * SECOND_NS)
         if least is not None or most is not None:
@@ -187,7 +189,7 @@ class _DrainDrawing:
         rng = self._rng
         at_ns = self._start_ns - rng.randint(0, rng.choice((1, 5, 40)) * SECOND_NS)
         for kind in ("Deployment", "ReplicaSet", "StatefulSet"):
-            count = rng.choice((6, 7, 8, 10))
+            count = self._replicas[name] + rng.choice((1, 2, 4))
             yield DrainHappening(at_ns, "scale", app=name, resource=_RESOURCES[kind], count=count)
 
     def _disturbances(self) -> Iterator[DrainHappening]:
