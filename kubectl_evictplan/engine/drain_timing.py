@@ -20,6 +20,9 @@ ReadyRange = tuple[int, int | None]
 # What is drawn is one of so many.
 _STEPS = 1 << 32
 
+# What kubectl's own client makes of requests of one kind, each second after so many at once; nothing sets it otherwise.
+CLIENT_QPS, CLIENT_BURST = 5, 10
+
 
 class AssumeReady(NamedTuple):
     """How long after it is bound a replacement is Ready; ``latest_ns`` None: perhaps never."""

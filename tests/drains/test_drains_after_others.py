@@ -217,7 +217,7 @@ def test_a_second_deletion_of_a_pod_that_goes_on_terminating_is_told_although_no
     no_runs = DrainGathered(DrawnWorld((), (), (), {}, 1, {}, {}))
     told = {
         key.ordinal: one.certain
-        for key, one in DrainAnswers(no_runs, bounds).evictions.items()
+        for key, one in DrainAnswers(no_runs, bounds, quiet=True).evictions.items()
         if key.pod == "default/web-0"
     }
     assert told == {0: True, 1: False}

@@ -49,8 +49,8 @@ class UpstreamDrainWorld(msgspec.Struct, rename="camel"):
     events: list[DrainHappening]
     # From when to when after its binding a pod of an owner is Ready.
     ready_ns: tuple[int, int]
-    # Without limits, which are not modelled (docs/fidelity.md); 0 would be what kubectl has by itself.
-    kubectl_qps: float = -1
+    # 0 is what kubectl has by itself, -1 a client without limits.
+    kubectl_qps: float = 0
     exit_is_told_ns: tuple[int, int] = EXIT_IS_TOLD_NS
     slowest_write_ns: int = 0
     tick_cost_ns: int = 1_000

@@ -1,4 +1,4 @@
-"""What is said of kubectl's own client, whose limits no window spans."""
+"""What is said of the limits of kubectl's own client."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ def test_kubectl_asks_five_times_a_second_after_ten_at_once(
 ) -> None:
     [(node, text)] = throttled(crowd(pods), drain("a1"))
     assert node == "a1"
-    assert f"sees about {looks} later than told" in text
-    assert (f"the last goes about {last} later than told" in text) is bool(last)
+    assert f"sees that they are gone about {looks} after" in text
+    assert (f"the last goes about {last} after" in text) is bool(last)
 
 
 def test_a_node_is_as_late_as_those_before_it_made_kubectl() -> None:
     cluster = drained_cluster(App("web", ["a1"] * 30), App("api", ["b1"] * 2))
     [(_, first), (node, second)] = sorted(throttled(cluster, drain("a1", "b1")))
-    assert "sees about 10.6s later" in first
+    assert "sees that they are gone about 10.6s after" in first
     assert node == "b1"
-    assert "the last goes about 10.6s later" in second
+    assert "the last goes about 10.6s after" in second
 
 
 def test_with_disable_eviction_it_deletes_by_the_client_that_looks() -> None:
     [(_, text)] = throttled(crowd(30), drain("a1", disable_eviction=True))
-    assert "the last goes about 4.4s later" in text
+    assert "the last goes about 4.4s after" in text
 
 
 def test_ten_requests_wait_for_nothing() -> None:
@@ -61,4 +61,4 @@ def test_more_than_ten_nodes_are_read_and_cordoned_later() -> None:
     names = [f"n{number}" for number in range(20)]
     [(*nodes, text)] = throttled(drained_cluster(nodes=names), drain(*names))
     assert sorted(nodes) == sorted(names)
-    assert "begins to drain about 4s later" in text
+    assert "begins to drain about 4s after" in text

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kubectl_evictplan.cluster.timeline import DrainEnd
 from kubectl_evictplan.controllers.disruption import OwnerScales
 from kubectl_evictplan.controllers.replication import owner_key
+from kubectl_evictplan.engine.drain_timing import CLIENT_BURST, CLIENT_QPS
 from kubectl_evictplan.kube.budgets import BudgetIndex
 from kubectl_evictplan.kube.disruption import (
     ALWAYS_ALLOW,
@@ -33,9 +34,7 @@ if TYPE_CHECKING:
     from kubectl_evictplan.windows.drains.instants import NodeDrain
     from kubectl_evictplan.windows.drains.outcomes import DrainOutcome
 
-# kubectl's own client, which nothing sets otherwise.
-_CLIENT_QPS, _CLIENT_BURST = 5, 10
-_CLIENT_LIMITS = f"{_CLIENT_QPS} requests of a kind a second after {_CLIENT_BURST} at once"
+_CLIENT_LIMITS = f"{CLIENT_QPS} requests of a kind a second after {CLIENT_BURST} at once"
 
 
 def _outcomes(context: WarningContext) -> dict[NodeDrain, DrainOutcome]:
@@ -99,7 +98,7 @@ def drain_never_ends(context: WarningContext) -> Statements:
 
 
 def kubectl_throttling(context: WarningContext) -> Statements:
-    """kubectl's own client limits its requests (``rest.DefaultQPS``), evictions and all others apart: no window spans that."""
+    """kubectl's own client limits its requests (``rest.DefaultQPS``), evictions and all others apart: windows span that, single offsets do not."""
     if context.drains is None:
         return
     pods_of: defaultdict[str, list[Pod]] = defaultdict(list)
@@ -115,7 +114,7 @@ def kubectl_throttling(context: WarningContext) -> Statements:
         if cordons_later:
             yield Statement(
                 f"kubectl cordons {len(event.nodes)} nodes, and its client makes {_CLIENT_LIMITS}: it "
-                f"begins to drain about {cordons_later:g}s later than told",
+                f"begins to drain about {cordons_later:g}s after its single offset",
                 event.nodes,
             )
         # Of each node as much as of those before it.
@@ -128,9 +127,9 @@ def kubectl_throttling(context: WarningContext) -> Statements:
             asked = number + len(event.nodes) + 1
             looks_later = begins_later + _later(asked + number)
             deleted_later = begins_later + _later(asked if event.disable_eviction else number)
-            late = [f"kubectl sees about {looks_later:g}s later than told that they are gone"]
+            late = [f"kubectl sees that they are gone about {looks_later:g}s after its own"]
             if deleted_later:
-                late.insert(0, f"the last goes about {deleted_later:g}s later than told")
+                late.insert(0, f"the last goes about {deleted_later:g}s after its single offset")
             if number and looks_later:
                 yield Statement(
                     f"kubectl evicts {number} pods of {node} at once, and its client makes "
@@ -142,7 +141,7 @@ def kubectl_throttling(context: WarningContext) -> Statements:
 
 def _later(requests: int) -> float:
     """How many seconds the last of so many requests at once waits for its token."""
-    return max(0, requests - _CLIENT_BURST) / _CLIENT_QPS
+    return max(0, requests - CLIENT_BURST) / CLIENT_QPS
 
 
 def namespace_terminating(context: WarningContext) -> Statements:

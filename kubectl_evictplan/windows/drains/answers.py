@@ -19,6 +19,7 @@ from kubectl_evictplan.windows.drains.delays import takes
 from kubectl_evictplan.windows.drains.instants import NodeDrain, Within
 from kubectl_evictplan.windows.drains.outcomes import DrainGathered, DrainOutcome
 from kubectl_evictplan.windows.drains.rivals import RowBounds
+from kubectl_evictplan.windows.drains.throttled import Throttling, later
 from kubectl_evictplan.windows.drains.told import TurnBounds
 from kubectl_evictplan.windows.drains.turn_bounds import FOR_EVER
 from kubectl_evictplan.windows.drains.waits import Wait, WaitKey
@@ -42,7 +43,7 @@ class Expected(NamedTuple):
 class DrainAnswers:
     """``gathered`` has every run, ``bounds`` what is proven, ``expected`` what would be in the world ``as_expected``.
 
-    ``missing`` are the kinds that make the difference.
+    ``missing`` are the kinds that make the difference. ``quiet``: nobody but kubectl deletes pods.
     """
 
     def __init__(
@@ -51,8 +52,11 @@ class DrainAnswers:
         bounds: DrainBounds,
         missing: tuple[str, ...] = (),
         expected: DrainBounds | None = None,
+        *,
+        quiet: bool,
     ) -> None:
         self.missing = missing
+        self._quiet = quiet
         self._gathered = gathered
         self._bounds = bounds
         self._expected = expected
@@ -89,6 +93,14 @@ class DrainAnswers:
     @cached_property
     def evictions(self) -> dict[EvictionKey, PossibleEviction]:
         """Deletions with their windows, all of them proven: drawn runs show how they come about."""
+        return {
+            key: self._throttled.eviction(key, told) if key.controller in BY_DRAINS else told
+            for key, told in self._unlimited.items()
+        }
+
+    @cached_property
+    def _unlimited(self) -> dict[EvictionKey, PossibleEviction]:
+        """Those of a kubectl whose client lets no request wait."""
         rows = self._bounds.unbounded | self._bounds.rows
         found = {
             key: self._bounded(key, drawn)
@@ -142,12 +154,13 @@ class DrainAnswers:
     def gone_by_ns(self, pod: str, uid: str) -> int | None:
         """By when the object of a pod is surely gone, because kubectl has deleted it; None: not known."""
         ends = [
-            row.gone.latest_ns
+            row.gone.latest_ns + self._throttled.late_ns(row.node, uid)
             for controller in BY_DRAINS
             if (row := self._bounds.rows.get(EvictionKey(pod, uid, controller, 0))) is not None
             and row.certain
             and row.gone is not None
             and row.gone.latest_ns is not None
+            and self._throttled.deletes_surely(row.node)
         ]
         return min(ends, default=None)
 
@@ -158,7 +171,13 @@ class DrainAnswers:
     @cached_property
     def outcomes(self) -> dict[NodeDrain, DrainOutcome]:
         """Every node of every process, in their order."""
-        return {drain: self._told(drain, drawn) for drain, drawn in self._gathered.outcomes.items()}
+        return {drain: self._throttled.outcome(drain) for drain in self._gathered.outcomes}
+
+    @cached_property
+    def _throttled(self) -> Throttling:
+        drawn = self._gathered.outcomes.items()
+        told = {drain: self._told(drain, one) for drain, one in drawn}
+        return Throttling(self._bounds.plan, told, quiet=self._quiet)
 
     def _told(self, drain: NodeDrain, drawn: DrainOutcome) -> DrainOutcome:
         bounds = self._bounds
@@ -179,7 +198,8 @@ class DrainAnswers:
         if self._expected is None or drain not in self._expected.turns:
             return None
         turn, codes = self._expected.turns[drain], self._expected.exit_codes
-        return Expected(turn.end, turn.reasons, codes.get(drain.process, _ANY_EXIT))
+        exit_codes = codes.get(drain.process, _ANY_EXIT)
+        return Expected(self._throttled.end(drain, turn.end), turn.reasons, exit_codes)
 
     def classes(self, controller: str) -> Iterator[tuple[Sequence[Pod], list[Within | None]]]:
         """For each class of exchangeable pods the window of its n-th eviction, where that is proven."""
@@ -187,7 +207,9 @@ class DrainAnswers:
             known = self._bounds.together.get(pods[0].key)
             if known is not None:
                 number, nths = known
-                yield pods, [_nth_of(place, len(pods), number, nths) for place in range(len(pods))]
+                late_ns = self._throttled.late_ns(pods[0].node_name, pods[0].uid)
+                found = [_nth_of(place, len(pods), number, nths) for place in range(len(pods))]
+                yield pods, [later(one, late_ns) for one in found]
 
 
 def _nth_of(place: int, size: int, number: int, nths: Sequence[tuple[int, int]]) -> Within | None:

@@ -105,7 +105,8 @@ def explore_drains(
     expected = None
     if missing:
         expected = DrainBounds(as_expected(world), *asked)
-    return DrainExploration(world, drains, DrainAnswers(gathered, bounds, missing, expected))
+    answers = DrainAnswers(gathered, bounds, missing, expected, quiet=world.quiet)
+    return DrainExploration(world, drains, answers)
 
 
 def node_drains(scenario: Scenario) -> tuple[NodeDrain, ...]:
