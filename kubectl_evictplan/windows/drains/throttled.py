@@ -78,21 +78,23 @@ class Throttling:
                 return
             pods = 0 if turn.refused and turn.surely_found else len(turn.everybody)
             deletes = pods if turn.options.disable_eviction else 0
-            first = len(turns) if not steps else 0
-            steps.append(_Step(pods - deletes, first + 1 + pods + deletes, outcome.start))
+            lists = 1 if steps else len(turns) + 1
+            steps.append(_Step(pods - deletes, lists + pods + deletes, outcome.start))
+            looks = [one.looked for one in steps]
+            listed_ns = _last_waits_ns([*looks[:-1], lists], steps, looked_at)
             retried = max(retried, pods if outcome.waits else 0)
             looked_at = max(looked_at, pods)
-            asks_ns = _last_waits_ns(
-                [one.asked for one in steps], steps, -(-retried // _RETRY_SECONDS)
-            )
-            looks_ns = _last_waits_ns([one.looked for one in steps], steps, looked_at)
+            asks = [one.asked for one in steps]
+            asks_ns = _last_waits_ns(asks, steps, -(-retried // _RETRY_SECONDS))
+            looks_ns = _last_waits_ns(looks, steps, looked_at)
             if deletes:
                 # One after the other, and each look asks for all of them.
                 asks_ns, looks_ns = looks_ns, 2 * looks_ns
             if outcome.waits:
-                # Each try may be as late, those of whom it waits for too.
-                asks_ns *= 1 + self._waiting
-            deleted_ns = begins_ns + asks_ns
+                # Before each try the pod is read, while all others may be looked at; and whom it waits for may be as late.
+                reads_ns = _last_waits_ns(looks, steps, looked_at - 1)
+                asks_ns = (asks_ns + reads_ns) * (1 + self._waiting)
+            deleted_ns = begins_ns + listed_ns + asks_ns
             yield turn.drain, Lateness(begins_ns, deleted_ns, deleted_ns + looks_ns)
             begins_ns = deleted_ns + looks_ns
 
