@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from kubectl_evictplan.cluster.timeline import DrainEnd
@@ -18,7 +18,8 @@ from kubectl_evictplan.kube.disruption import (
     is_stale,
     sync_fails,
 )
-from kubectl_evictplan.kube.drain_filters import OVERRIDES, Decision, Reason, filter_pods
+from kubectl_evictplan.kube.drain_filters import OVERRIDES, Reason
+from kubectl_evictplan.kube.durations import format_duration
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.kube.owners import known_namespaces, terminating_namespaces
 from kubectl_evictplan.prediction.warnings.context import (
@@ -28,13 +29,11 @@ from kubectl_evictplan.prediction.warnings.context import (
     WarningContext,
 )
 from kubectl_evictplan.scenarios.actions.drain import drains_among
-from kubectl_evictplan.simulation.drain_parts import known_daemon_sets
 
 if TYPE_CHECKING:
     from kubectl_evictplan.windows.drains.instants import NodeDrain
     from kubectl_evictplan.windows.drains.outcomes import DrainOutcome
-
-_CLIENT_LIMITS = f"{CLIENT_QPS} requests of a kind a second after {CLIENT_BURST} at once"
+    from kubectl_evictplan.windows.drains.throttled import Lateness
 
 
 def _outcomes(context: WarningContext) -> dict[NodeDrain, DrainOutcome]:
@@ -99,49 +98,19 @@ def drain_never_ends(context: WarningContext) -> Statements:
 
 def kubectl_throttling(context: WarningContext) -> Statements:
     """kubectl's own client limits its requests (``rest.DefaultQPS``), evictions and all others apart: windows span that, single offsets do not."""
-    if context.drains is None:
-        return
-    pods_of: defaultdict[str, list[Pod]] = defaultdict(list)
-    for pod in context.snapshot.pods:
-        pods_of[pod.node_name].append(pod)
-    daemon_sets = known_daemon_sets(context.snapshot)
-    for event in drains_among(context.events):
-        if event.parallel:
-            # ``apply`` drains in the place of kubectl, and does not limit itself.
-            continue
-        # Each node is read first, and written then.
-        cordons_later = 2 * _later(len(event.nodes))
-        if cordons_later:
-            yield Statement(
-                f"kubectl cordons {len(event.nodes)} nodes, and its client makes {_CLIENT_LIMITS}: it "
-                f"begins to drain about {cordons_later:g}s after its single offset",
-                event.nodes,
-            )
-        # Of each node as much as of those before it.
-        begins_later = cordons_later
-        for node in event.nodes:
-            filtered = filter_pods(pods_of[node], event.options, daemon_sets, 0)
-            decisions = Counter(one.decision for one in filtered)
-            number = 0 if decisions[Decision.REFUSE] else decisions[Decision.EVICT]
-            # The nodes are written and the pods listed by the client that also asks twice for each pod.
-            asked = number + len(event.nodes) + 1
-            looks_later = begins_later + _later(asked + number)
-            deleted_later = begins_later + _later(asked if event.disable_eviction else number)
-            late = [f"kubectl sees that they are gone about {looks_later:g}s after its own"]
-            if deleted_later:
-                late.insert(0, f"the last goes about {deleted_later:g}s after its single offset")
-            if number and looks_later:
-                yield Statement(
-                    f"kubectl evicts {number} pods of {node} at once, and its client makes "
-                    f"{_CLIENT_LIMITS}: {', and '.join(late)}",
-                    [node],
-                )
-            begins_later = looks_later
-
-
-def _later(requests: int) -> float:
-    """How many seconds the last of so many requests at once waits for its token."""
-    return max(0, requests - CLIENT_BURST) / CLIENT_QPS
+    late_of: defaultdict[int, dict[str, Lateness]] = defaultdict(dict)
+    for drain, late in () if context.drains is None else context.drains.answers.lateness.items():
+        if late.ends_ns:
+            late_of[drain.process][drain.node] = late
+    for nodes in late_of.values():
+        deleted_ns = max(late.deletes_ns for late in nodes.values())
+        ends_ns = max(late.ends_ns for late in nodes.values())
+        deleted = f"pods go up to {format_duration(deleted_ns)} later, and " if deleted_ns else ""
+        yield Statement(
+            f"kubectl's own client makes {CLIENT_QPS} requests of a kind a second after {CLIENT_BURST} at once: "
+            f"{deleted}it is through with these nodes up to {format_duration(ends_ns)} later for that; windows span it",
+            nodes,
+        )
 
 
 def namespace_terminating(context: WarningContext) -> Statements:

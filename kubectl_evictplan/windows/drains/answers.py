@@ -19,7 +19,7 @@ from kubectl_evictplan.windows.drains.delays import takes
 from kubectl_evictplan.windows.drains.instants import NodeDrain, Within
 from kubectl_evictplan.windows.drains.outcomes import DrainGathered, DrainOutcome
 from kubectl_evictplan.windows.drains.rivals import RowBounds
-from kubectl_evictplan.windows.drains.throttled import Throttling, later
+from kubectl_evictplan.windows.drains.throttled import Lateness, Throttling, later
 from kubectl_evictplan.windows.drains.told import TurnBounds
 from kubectl_evictplan.windows.drains.turn_bounds import FOR_EVER
 from kubectl_evictplan.windows.drains.waits import Wait, WaitKey
@@ -172,6 +172,11 @@ class DrainAnswers:
     def outcomes(self) -> dict[NodeDrain, DrainOutcome]:
         """Every node of every process, in their order."""
         return {drain: self._throttled.outcome(drain) for drain in self._gathered.outcomes}
+
+    @property
+    def lateness(self) -> Mapping[NodeDrain, Lateness]:
+        """How much later each node and its pods are told because kubectl's own client lets requests wait."""
+        return self._throttled.late
 
     @cached_property
     def _throttled(self) -> Throttling:

@@ -55,7 +55,7 @@ class Throttling:
             for event, turns in zip(plan.drains, plan.processes, strict=True)
         ]
         deletes_ns = [max((one.deletes_ns for one in own.values()), default=0) for own in limited]
-        self._late = {
+        self.late = {
             drain: _behind_others(late, drain, sum(deletes_ns) - deletes_ns[drain.process])
             for own in limited
             for drain, late in own.items()
@@ -64,7 +64,7 @@ class Throttling:
         # Who is first may be another one then.
         self._doubtful = bool(self._most_ns) and (len(limited) > 1 or not quiet)
         self._of_node: dict[str, list[NodeDrain]] = {}
-        for drain in self._late:
+        for drain in self.late:
             self._of_node.setdefault(drain.node, []).append(drain)
 
     def _of_process(self, turns: Sequence[PlannedTurn]) -> Iterator[tuple[NodeDrain, Lateness]]:
@@ -86,7 +86,7 @@ class Throttling:
             looked_at = max(looked_at, pods)
             asks = [one.asked for one in steps]
             asks_ns = _last_waits_ns(asks, steps, -(-retried // _RETRY_SECONDS))
-            looks_ns = _last_waits_ns(looks, steps, looked_at)
+            looks_ns = max(_last_waits_ns(looks, steps, looked_at) - listed_ns, 0)
             if deletes:
                 # One after the other, and each look asks for all of them.
                 asks_ns, looks_ns = looks_ns, 2 * looks_ns
@@ -100,7 +100,7 @@ class Throttling:
 
     def outcome(self, drain: NodeDrain) -> DrainOutcome:
         """What is told of the node, as late as kubectl's client can make it."""
-        told, late = self._outcomes[drain], self._late.get(drain)
+        told, late = self._outcomes[drain], self.late.get(drain)
         if late is None or not late.ends_ns:
             return told
         reasons, codes = told.reasons, told.exit_codes
@@ -118,12 +118,12 @@ class Throttling:
 
     def end(self, drain: NodeDrain, end: Within | None) -> Within | None:
         """The end of the node without limits, as late as with them."""
-        late = self._late.get(drain)
+        late = self.late.get(drain)
         return end if late is None else later(end, late.ends_ns)
 
     def _may_time_out(self, drain: NodeDrain) -> bool:
         """Whether what ``--timeout`` would not end without limits may take too long with them."""
-        timeout_ns, late, told = self._timeouts_ns[drain], self._late[drain], self._outcomes[drain]
+        timeout_ns, late, told = self._timeouts_ns[drain], self.late[drain], self._outcomes[drain]
         if not timeout_ns or late.ends_ns == late.begins_ns:
             return False
         if told.start is None or told.end is None or told.end.latest_ns is None:
@@ -133,7 +133,7 @@ class Throttling:
 
     def late_ns(self, node: str, uid: str) -> int:
         """How much later a pod of the node is deleted, at most; "": what was made anew under its name follows others."""
-        late = (self._late[drain].deletes_ns for drain in self._of_node.get(node, ()))
+        late = (self.late[drain].deletes_ns for drain in self._of_node.get(node, ()))
         return max(late, default=0) if uid else self._most_ns
 
     def deletes_surely(self, node: str) -> bool:
@@ -142,7 +142,7 @@ class Throttling:
 
     def _may_give_up(self, drain: NodeDrain) -> bool:
         """Whether ``--timeout`` may end a wait for a token, or for a turn that comes later because of one."""
-        late, timeout_ns = self._late[drain], self._timeouts_ns[drain]
+        late, timeout_ns = self.late[drain], self._timeouts_ns[drain]
         asks_ns = late.deletes_ns - late.begins_ns
         in_time = asks_ns + SECOND_NS < timeout_ns and not self._outcomes[drain].waits
         return bool(timeout_ns and asks_ns) and not in_time
