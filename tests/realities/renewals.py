@@ -83,11 +83,13 @@ def with_last_heartbeats(
     unknown = {node.name for node in snapshot.nodes if node.ready_status == "Unknown"}
     events: list[ScenarioEvent] = []
     for event in scenario.events:
-        if event.node is not None and event.node.ready_status is not None:
-            unknown.discard(event.node.name)
-            never_up.discard(event.node.name)
-            newest[event.node.name] = event.at_ns  # its kubelet has posted
-            stopped.discard(event.node.name)
+        made = event.node
+        if made is not None and made.ready_status is not None:
+            for silent in (unknown, never_up, stopped):
+                silent.discard(made.name)
+            newest[made.name] = event.at_ns  # its kubelet has posted
+        elif made is not None and made.name not in newest:
+            never_up.add(made.name)
         if event.kubelets_up:
             for name in event.nodes:
                 was_silent = name in stopped or name in never_up or name in unknown
