@@ -20,9 +20,8 @@ from kubectl_evictplan.windows.drains.instants import NodeDrain, Within
 from kubectl_evictplan.windows.drains.outcomes import DrainGathered, DrainOutcome
 from kubectl_evictplan.windows.drains.rivals import RowBounds
 from kubectl_evictplan.windows.drains.throttled import Lateness, Throttling, later
-from kubectl_evictplan.windows.drains.told import TurnBounds
+from kubectl_evictplan.windows.drains.told import TurnBounds, possible
 from kubectl_evictplan.windows.drains.turn_bounds import FOR_EVER
-from kubectl_evictplan.windows.drains.waits import Wait, WaitKey
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
 from kubectl_evictplan.windows.spans import Span
 from kubectl_evictplan.windows.unknowns.of_drains import DrainLatencies
@@ -249,10 +248,6 @@ def _never_drawn(row: RowBounds) -> PossibleEviction:
 
 def _as_proven(drawn: DrainOutcome, turn: TurnBounds, sure: DrainEnd | None) -> DrainOutcome:
     """The node as it is proven; what kubectl refuses and passes over is the same in every run. ``sure``: how it surely ends."""
-    waits = turn.waits if turn.whole else {**_possible(drawn.waits), **turn.waits}
+    waits = turn.waits if turn.whole else possible(drawn.waits.items()) | dict(turn.waits)
     reasons = turn.reasons if sure is None else frozenset((sure,))
     return drawn._replace(start=turn.start, end=turn.end, reasons=reasons, waits=waits, proven=True)
-
-
-def _possible(waits: Mapping[WaitKey, Wait]) -> dict[WaitKey, Wait]:
-    return {key: wait._replace(certain=False) for key, wait in waits.items()}
