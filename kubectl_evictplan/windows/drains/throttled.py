@@ -32,12 +32,31 @@ class Lateness(NamedTuple):
     ends_ns: int
 
 
-class _Step(NamedTuple):
-    """One node: how many tokens of either bucket kubectl takes as soon as it comes to it, and when that is."""
+class _Bucket:
+    """The tokens of one kind of requests: how many kubectl takes as soon as it comes to each node, and when that is."""
 
-    asked: int
-    looked: int
-    start: Within
+    def __init__(self) -> None:
+        self._taken: list[tuple[int, Within]] = []
+
+    def take(self, tokens: int, start: Within) -> None:
+        """Those of the next node."""
+        self._taken.append((tokens, start))
+
+    def last_waits_ns(self, tokens: int, start: Within, again: int) -> int:
+        """How long the last of so many more requests waits; ``again``: so many a second follow until then."""
+        if again > CLIENT_QPS:
+            # Those before it may have left no token, and all of its own wait for each other.
+            return _for_tokens_ns(tokens)
+        missing, taken = tokens - CLIENT_BURST, tokens
+        for number, before in reversed(self._taken):
+            if missing >= tokens:
+                break
+            taken += number
+            began_ns = before.latest_ns
+            since_ns = 0 if began_ns is None else max(start.earliest_ns - began_ns, 0)
+            refilled = (CLIENT_QPS - again) * since_ns // SECOND_NS
+            missing = max(missing, taken - CLIENT_BURST - refilled)
+        return _for_tokens_ns(min(missing, tokens))
 
 
 class Throttling:
@@ -70,30 +89,31 @@ class Throttling:
     def _of_process(self, turns: Sequence[PlannedTurn]) -> Iterator[tuple[NodeDrain, Lateness]]:
         # Each node is read first, and written then.
         begins_ns = 2 * _for_tokens_ns(len(turns) - CLIENT_BURST)
-        steps: list[_Step] = []
+        asked, looked = _Bucket(), _Bucket()
         retried = looked_at = 0
         for turn in turns:
             outcome = self._outcomes.get(turn.drain)
             if outcome is None or outcome.start is None:
                 return
+            start = outcome.start
             pods = 0 if turn.refused and turn.surely_found else len(turn.everybody)
             deletes = pods if turn.options.disable_eviction else 0
-            lists = 1 if steps else len(turns) + 1
-            steps.append(_Step(pods - deletes, lists + pods + deletes, outcome.start))
-            looks = [one.looked for one in steps]
-            listed_ns = _last_waits_ns([*looks[:-1], lists], steps, looked_at)
+            lists = 1 if turn.drain.place else len(turns) + 1
+            asks, looks = pods - deletes, lists + pods + deletes
+            listed_ns = looked.last_waits_ns(lists, start, looked_at)
             retried = max(retried, pods if outcome.waits else 0)
             looked_at = max(looked_at, pods)
-            asks = [one.asked for one in steps]
-            asks_ns = _last_waits_ns(asks, steps, -(-retried // _RETRY_SECONDS))
-            looks_ns = max(_last_waits_ns(looks, steps, looked_at) - listed_ns, 0)
+            asks_ns = asked.last_waits_ns(asks, start, -(-retried // _RETRY_SECONDS))
+            looks_ns = max(looked.last_waits_ns(looks, start, looked_at) - listed_ns, 0)
             if deletes:
                 # One after the other, and each look asks for all of them.
                 asks_ns, looks_ns = looks_ns, 2 * looks_ns
             if outcome.waits:
                 # Before each try the pod is read, while all others may be looked at; and whom it waits for may be as late.
-                reads_ns = _last_waits_ns(looks, steps, looked_at - 1)
+                reads_ns = looked.last_waits_ns(looks, start, looked_at - 1)
                 asks_ns = (asks_ns + reads_ns) * (1 + self._waiting)
+            asked.take(asks, start)
+            looked.take(looks, start)
             deleted_ns = begins_ns + listed_ns + asks_ns
             yield turn.drain, Lateness(begins_ns, deleted_ns, deleted_ns + looks_ns)
             begins_ns = deleted_ns + looks_ns
@@ -179,22 +199,6 @@ def _wait_later(wait: Wait, late: Lateness, *, unsure: bool) -> Wait:
     by_ns = None if wait.by_ns is None else wait.by_ns + late.deletes_ns
     until = later(wait.until, late.ends_ns)
     return wait._replace(until=until, by_ns=by_ns, certain=wait.certain and not unsure)
-
-
-def _last_waits_ns(tokens: Sequence[int], steps: Sequence[_Step], again: int) -> int:
-    """How long the last request of the newest step waits; ``again``: so many a second follow until then."""
-    newest = steps[-1]
-    if again > CLIENT_QPS:
-        # Those before it may have left no token, and all of its own wait for each other.
-        return _for_tokens_ns(tokens[-1])
-    missing, taken = 0, 0
-    for number, step in zip(reversed(tokens), reversed(steps), strict=True):
-        taken += number
-        began_ns = step.start.latest_ns
-        since_ns = 0 if began_ns is None else max(newest.start.earliest_ns - began_ns, 0)
-        refilled = (CLIENT_QPS - again) * since_ns // SECOND_NS
-        missing = max(missing, taken - CLIENT_BURST - refilled)
-    return _for_tokens_ns(min(missing, tokens[-1]))
 
 
 def _for_tokens_ns(missing: int) -> int:
