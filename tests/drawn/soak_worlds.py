@@ -148,30 +148,27 @@ class SoakWorld(NamedTuple):
     world: World | DrainedWorld | BegunWorld | OutageWorld | StrangeWorld
 
 
+# The kinds that came later, the newest first: what each draws by, from which seed on, and one world in how many is one of it.
+_ADDED_KINDS = (
+    (HURRIED, "hurried", _HURRIED_SINCE, 4),
+    (ASKED, "asked", _ASKED_SINCE, 3),
+    (ASKED_DRAINS, "asked drains", _ASKED_SINCE, 8),
+    (STRANGE, "strange", _STRANGE_SINCE, 6),
+    (STRANGE_DRAINS, "strange drains", _STRANGE_SINCE, 12),
+    (ODD_OBJECTS, "odd", _ODD_SINCE, 8),
+    (OUTAGES, "outages", _ODD_SINCE, 8),
+    (MIXED_DRAINS, "mixed drains", _ODD_SINCE, 8),
+    (BEGUN, "begun", _BEGUN_SINCE, 8),
+    (JUST_BACK, "just back", 0, 16),
+    (GONE_AND_BACK, "gone and back", 0, 16),
+)
+
+
 def kind_of(seed: int) -> str:
     """The class of the world of a seed."""
-    if seed >= _HURRIED_SINCE and random.Random(f"hurried {seed}").random() < 1 / 4:
-        return HURRIED
-    if seed >= _ASKED_SINCE and random.Random(f"asked {seed}").random() < 1 / 3:
-        return ASKED
-    if seed >= _ASKED_SINCE and random.Random(f"asked drains {seed}").random() < 1 / 8:
-        return ASKED_DRAINS
-    if seed >= _STRANGE_SINCE and random.Random(f"strange {seed}").random() < 1 / 6:
-        return STRANGE
-    if seed >= _STRANGE_SINCE and random.Random(f"strange drains {seed}").random() < 1 / 12:
-        return STRANGE_DRAINS
-    if seed >= _ODD_SINCE and random.Random(f"odd {seed}").random() < 1 / 8:
-        return ODD_OBJECTS
-    if seed >= _ODD_SINCE and random.Random(f"outages {seed}").random() < 1 / 8:
-        return OUTAGES
-    if seed >= _ODD_SINCE and random.Random(f"mixed drains {seed}").random() < 1 / 8:
-        return MIXED_DRAINS
-    if seed >= _BEGUN_SINCE and random.Random(f"begun {seed}").random() < 1 / 8:
-        return BEGUN
-    if random.Random(f"just back {seed}").random() < 1 / 16:
-        return JUST_BACK
-    if random.Random(f"gone and back {seed}").random() < 1 / 16:
-        return GONE_AND_BACK
+    for kind, name, since, one_in in _ADDED_KINDS:
+        if seed >= since and random.Random(f"{name} {seed}").random() < 1 / one_in:
+            return kind
     return random.Random(f"kind {seed}").choice(_KINDS_AT_FIRST)
 
 
