@@ -39,7 +39,7 @@ from kubectl_evictplan.windows.outcome import (
     ZoneStateKey,
 )
 from kubectl_evictplan.windows.outer_bounds import OuterBounds
-from kubectl_evictplan.windows.piece_runs import PieceRun, run_piece
+from kubectl_evictplan.windows.piece_runs import AtStart, PieceRun, run_piece
 from kubectl_evictplan.windows.pieces import Piece
 from kubectl_evictplan.windows.pod_fates import PodFates
 from kubectl_evictplan.windows.pod_worlds import (
@@ -48,9 +48,8 @@ from kubectl_evictplan.windows.pod_worlds import (
     nodes_of_touched_pods,
 )
 from kubectl_evictplan.windows.spent_tokens import (
+    may_be_passed_over,
     may_hold_orphaned_entries,
-    may_stand_still,
-    zones_without_token,
 )
 from kubectl_evictplan.windows.unknowns.last_heartbeats import LastHeartbeats
 from kubectl_evictplan.windows.unknowns.of_node_runs import pieces
@@ -129,7 +128,7 @@ def _explored(
 ) -> Exploration:
     """Steps 2 and 3, for the pieces of the ``plan``; ``horizon_ns`` is the user's, the scenario goes on for longer."""
     result = Exploration()
-    result.may_stand_still = may_stand_still(snapshot, scenario, configuration)
+    result.may_pass_over = may_be_passed_over(snapshot, scenario, configuration)
     if may_hold_orphaned_entries(snapshot, scenario, configuration):
         result.eaten_at_qps = configuration.node_eviction_rate_qps
     result.runs = 2 * len(plan)
@@ -241,7 +240,7 @@ def _explored_lines(
     progress: Progress | None,
 ) -> list[PieceRun]:
     """Every piece with its node runs and the waits of all nodes, for about half of the budget, and what pods may do without."""
-    without_token = zones_without_token(snapshot, plan[0].scenario.start_ns, configuration)
+    at_start = AtStart.of(snapshot, plan[0].scenario.start_ns, configuration)
     of_lines = budget.part(2)
     replays = Replays(of_lines, horizon_ns)
     found, cut_short = dict[int, PieceRun](), list[int]()
@@ -250,7 +249,7 @@ def _explored_lines(
         piece = plan[place]
         ends = runner.run(piece), runner.run(piece, last=True)
         replays.budget, replays.cut_short = of_lines.part(len(plan) - number), False
-        found[place] = run_piece(piece, *ends, configuration, without_token, replays)
+        found[place] = run_piece(piece, *ends, configuration, at_start, replays)
         if replays.cut_short:
             cut_short.append(place)
         if progress is not None:
@@ -261,9 +260,8 @@ def _explored_lines(
     for place in cut_short:
         replays.budget = of_lines.part(1)
         run = runs[place]
-        runs[place] = run_piece(
-            run.piece, run.first, run.last, configuration, without_token, replays
-        )
+        ends = run.first, run.last
+        runs[place] = run_piece(run.piece, *ends, configuration, at_start, replays)
     return runs
 
 
@@ -309,9 +307,9 @@ def _widen(result: Exploration, bounds: OuterBounds, runs: list[PieceRun]) -> No
 
 
 def _note_waits(result: Exploration, run: PieceRun) -> PieceRun:
-    """Note who waits in the piece; nobody is certain to be served where lines may stand still."""
-    if result.may_stand_still:
-        # A limiter that is stopped may be started when a state changes.
+    """Note who waits in the piece; nobody is certain to be served where lines may pass nodes over."""
+    if result.may_pass_over:
+        # Whom a line passes over costs no token, or another one: that moves what a change of the limiter finds.
         changes = any(
             x.limiter_changes for end in (run.first, run.last) for x in end.lines.values()
         )

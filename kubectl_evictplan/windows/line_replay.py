@@ -17,7 +17,10 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from kubectl_evictplan.cluster.timeline import QueueOperation, Told, WasteReason
-from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import TokenBucketRateLimiter
+from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import (
+    NeverRateLimiter,
+    TokenBucketRateLimiter,
+)
 from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import (
     STALE_LISTER_NS,
     wait_before_retry_ns,
@@ -282,6 +285,8 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
                 self._queue.swap_limiter(operation.qps, self._now_ns)
                 self._pass_ns = None
                 self._plan_pass()
+            case Told.SPENT if self._rules.stopped_at_start:
+                self._queue.limiter = NeverRateLimiter()
             case Told.SPENT:
                 most = self._rules.spent_at_most
                 self._spent = self._queue.limiter.just_used(self._now_ns, most)

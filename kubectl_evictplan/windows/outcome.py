@@ -227,8 +227,8 @@ class Exploration:
         self.doubtful: set[str] = set()
         # Those of them of which some histories were left out, so that changes of theirs may be in no run at all.
         self.cut_short: set[str] = set()
-        # What nobody can see of the time before the start may keep every node from being tainted (``may_stand_still``).
-        self.may_stand_still = False
+        # What nobody can see of the time before the start may keep every node from being tainted (``may_pass_over``).
+        self.may_pass_over = False
         # At which rate entries of before the start may eat tokens (``may_hold_orphaned_entries``); None: there are none.
         self.eaten_at_qps: float | None = None
         # By how much windows that follow a monitor tick are widened: not every phase was tried.

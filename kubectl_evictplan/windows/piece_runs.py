@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -11,6 +12,7 @@ from kubectl_evictplan.cluster.timeline import Told
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import refill_ns
 from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.windows.budget import Budget
 from kubectl_evictplan.windows.line_replays import Replays
 from kubectl_evictplan.windows.line_windows import (
@@ -22,7 +24,12 @@ from kubectl_evictplan.windows.line_windows import (
 )
 from kubectl_evictplan.windows.node_runs import NodeRun
 from kubectl_evictplan.windows.pieces import Piece
-from kubectl_evictplan.windows.spent_tokens import EntriesLeft
+from kubectl_evictplan.windows.spent_tokens import (
+    EntriesLeft,
+    limiters_may_be_stopped,
+    stays_stopped,
+    zones_without_token,
+)
 from kubectl_evictplan.windows.unknowns.lines import (
     PASS_LAG_MAX_NS,
     PassInsideTick,
@@ -33,11 +40,29 @@ from kubectl_evictplan.windows.unknowns.lines import (
 from kubectl_evictplan.windows.unknowns.token_at_start import (
     FirstToken,
     TokenAtStart,
+    stopped_stretch,
     token_stretches,
 )
 from kubectl_evictplan.windows.zone_lines import LineRules, ZoneLine
 
 Waits = dict[str, list[WaitWindow]]
+
+
+class AtStart(NamedTuple):
+    """What zones may have been through before the start."""
+
+    # Zones that may have used their token just before it, and what may waste the next ones.
+    without_token: Mapping[str, EntriesLeft]
+    # Whether limiters may have been stopped, and stay so.
+    may_be_stopped: bool
+
+    @classmethod
+    def of(
+        cls, snapshot: ClusterSnapshot, start_ns: int, configuration: ControllerConfiguration
+    ) -> AtStart:
+        """As far as the snapshot shows."""
+        given = snapshot, start_ns, configuration
+        return cls(zones_without_token(*given), limiters_may_be_stopped(*given))
 
 
 class PieceRun(msgspec.Struct, frozen=True):
@@ -71,13 +96,10 @@ def run_piece(
     first: NodeRun,
     last: NodeRun,
     configuration: ControllerConfiguration,
-    without_token: Mapping[str, EntriesLeft],
+    at_start: AtStart,
     known: Replays,
 ) -> PieceRun:
-    """Find every node's waits, zone by zone, in the order of time.
-
-    ``without_token``: zones that may have used theirs just before the start, and what may waste the next ones.
-    """
+    """Find every node's waits, zone by zone, in the order of time."""
     waits: Waits = {}
     waiting: dict[str, set[str]] = {}
     services: dict[str, set[tuple[int, ...]]] = {}
@@ -88,7 +110,9 @@ def run_piece(
         known.budget = budget.part(len(zones) - number)
         lines = [(run, run.lines[zone]) for run in runs if zone in run.lines]
         served = services[zone] = set()
-        found = _waits_by_view(piece, lines, configuration, served, known, without_token.get(zone))
+        left = at_start.without_token.get(zone)
+        before = left, at_start.may_be_stopped
+        found = _waits_by_view(piece, lines, configuration, served, known, before)
         waiting[zone] = {name for names in found for name in names}
         merged = merge_waits(found, gap_ns, known.horizon_ns)
         # Who had its taint before the start waits for nothing, but is in a line that is made anew.
@@ -118,7 +142,7 @@ def _waits_by_view(
     configuration: ControllerConfiguration,
     services: set[tuple[int, ...]],
     known: Replays,
-    left: EntriesLeft | None,
+    before: tuple[EntriesLeft | None, bool],
 ) -> list[Waits]:
     """The waits of one zone for each way in which passes may see its nodes; few where bounds tell of them anyhow."""
     was_cut_short = known.cut_short
@@ -133,7 +157,7 @@ def _waits_by_view(
             found[0] = _missing(found[0], {kind.name for kind, differs in kinds if differs})
             known.cut_short = True
             continue
-        given = piece, lines, configuration, view, services, known, left
+        given = piece, lines, configuration, view, services, known, before
         found.append(_waits_of(*given))
     if is_sampled:
         known.cut_short = was_cut_short
@@ -196,8 +220,9 @@ def _waits_of(
     view: LineRules,
     services: set[tuple[int, ...]],
     known: Replays,
-    left: EntriesLeft | None,
+    before: tuple[EntriesLeft | None, bool],
 ) -> Waits:
+    left, may_be_stopped = before
     found: list[Waits] = []
     end_ns, gap_ns = piece.scenario.end_ns, gap_between_outcomes_ns(configuration)
     base_ns = piece.spread_ns(configuration.node_monitor_period_ns, end_ns)
@@ -211,6 +236,8 @@ def _waits_of(
         ]
     )
     stretches, are_all = token_stretches(own, first, seen_late=view.stale_lister)
+    if may_be_stopped and any(_stays_stopped(line, configuration) for line in own):
+        stretches = [*stretches, stopped_stretch(own)]
     for stretch in stretches:
         replayed = [
             (line, rules)
@@ -235,6 +262,12 @@ def _waits_of(
 def _first_tick_ns(run: NodeRun, configuration: ControllerConfiguration) -> int:
     timing, period_ns = run.timing, configuration.node_monitor_period_ns
     return timing.ticks(timing.monitor_phase_ns, period_ns, warm=True).at_or_after(0)
+
+
+def _stays_stopped(line: ZoneLine, configuration: ControllerConfiguration) -> bool:
+    """Whether the line's limiter stays so where it was stopped before the start."""
+    rate_qps = line.rate_at_start_qps(configuration.node_eviction_rate_qps)
+    return line.ran_before_start and stays_stopped(rate_qps, configuration)
 
 
 def _may_stand_still(line: ZoneLine) -> bool:

@@ -12,7 +12,7 @@ from itertools import islice, product
 from typing import NamedTuple
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
-from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import refill_ns
+from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import NeverRateLimiter, refill_ns
 from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE, UNKNOWN
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneCount, ZoneMembership
 from kubectl_evictplan.controllers.node_lifecycle.zone_states import (
@@ -111,19 +111,55 @@ def lost_a_node(snapshot: ClusterSnapshot) -> bool:
 def may_stand_still(
     snapshot: ClusterSnapshot, scenario: Scenario, configuration: ControllerConfiguration
 ) -> bool:
-    """Whether what was before the start may keep nodes from being tainted, which nobody can see.
+    """Whether what was before the start may keep nodes from being tainted, which nobody can see."""
+    stopped = limiters_may_be_stopped(snapshot, scenario.start_ns, configuration)
+    return stopped or may_be_passed_over(snapshot, scenario, configuration)
 
-    Entries that are left over; a limiter that was stopped and stays so, for it claims the rate of 1 that it is to be given
-    (``SwapLimiter``), or one that never refills and may be stopped where it would let all through; nodes that were served
-    once for this outage and have lost their taint to a person.
+
+def may_be_passed_over(
+    snapshot: ClusterSnapshot, scenario: Scenario, configuration: ControllerConfiguration
+) -> bool:
+    """Whether lines may pass nodes over for what was before the start, whatever their limiters let through.
+
+    Entries that are left over; nodes that were served once for this outage and have lost their taint to a person.
     """
     if may_hold_orphaned_entries(snapshot, scenario, configuration):
         return True
-    rate_qps, profile = configuration.node_eviction_rate_qps, configuration.profile
-    if rate_qps == 1 or (rate_qps <= 0 and profile.rate_zero_accepts):
-        return bool(snapshot.bystanders) or not _found_all_ready(snapshot)
-    once = configuration.taint_mode and profile.queue_mode == "ADD"
+    once = configuration.taint_mode and configuration.profile.queue_mode == "ADD"
     return once and any(map(_may_have_lost_its_taint, snapshot.nodes))
+
+
+def limiters_may_be_stopped(
+    snapshot: ClusterSnapshot, start_ns: int, configuration: ControllerConfiguration
+) -> bool:
+    """Whether limiters may have been stopped before the start, and stay so although zones are not down any more.
+
+    A stopped one claims the rate of 1, so it is not given that (``SwapLimiter``). And one without a rate that would let all
+    through is stopped for good.
+    """
+    if not stays_stopped(configuration.node_eviction_rate_qps, configuration):
+        # The other rate is that of a zone in which nodes are down.
+        if not stays_stopped(configuration.secondary_node_eviction_rate_qps, configuration):
+            return False
+        if _counted_all_ready(snapshot, start_ns, configuration):
+            return False
+    return bool(snapshot.bystanders) or not _found_all_ready(snapshot)
+
+
+def stays_stopped(rate_qps: float, configuration: ControllerConfiguration) -> bool:
+    """Whether a stopped limiter stays so where it is to get that rate."""
+    accepts = configuration.profile.rate_zero_accepts
+    return rate_qps == NeverRateLimiter.qps or (rate_qps <= 0 and accepts)
+
+
+def _counted_all_ready(
+    snapshot: ClusterSnapshot, start_ns: int, configuration: ControllerConfiguration
+) -> bool:
+    """Whether the newest tick before the start surely counted every node as ready."""
+    return not lost_a_node(snapshot) and all(
+        node.ready_status == TRUE and changed_lately_ns(node, start_ns, configuration) is None
+        for node in snapshot.nodes
+    )
 
 
 def _may_have_lost_its_taint(node: Node) -> bool:

@@ -57,6 +57,8 @@ class LineRules(msgspec.Struct, frozen=True, cache_hash=True):
     # How much of the token of the start is spent (1.0 just before it, 0.5 half a refill before; more: later ones as well); the most.
     spent_at_start: float = 0.0
     spent_at_most: float = 1.0
+    # The limiter of the start was stopped before, and still is.
+    stopped_at_start: bool = False
     # Tokens of which the pass comes later than the lag says.
     held: tuple[Held, ...] = ()
     # Which of the line's ``unknown_after_ready_ns`` a ``stale_lister`` shows late, by their places; None: each of them.

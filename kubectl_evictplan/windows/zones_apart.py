@@ -173,7 +173,7 @@ def put_together(explored: Sequence[tuple[Part, Exploration]]) -> Exploration:
             del found.zone_samples[state]
         for nth in [nth for nth in found.zones.windows if nth[0].zone not in shown]:
             del found.zones.windows[nth]
-        result.may_stand_still |= found.may_stand_still
+        result.may_pass_over |= found.may_pass_over
         result.padding_ns = max(result.padding_ns, found.padding_ns)
         for one, other in _pairs(result, found):
             one.update(other)

@@ -44,7 +44,8 @@ def _was_down(node: Node, start_ns: int, rate_qps: float) -> bool:
 def may_be_stopped(snapshot: ClusterSnapshot, configuration: ControllerConfiguration) -> bool:
     """Whether every node can have been not ready at once since the present process began, and limiters stopped with it."""
     leader_ns = snapshot.control_plane.leader_acquire_time_ns
-    if configuration.node_eviction_rate_qps != NeverRateLimiter.qps or not snapshot.nodes:
+    rates_qps = configuration.node_eviction_rate_qps, configuration.secondary_node_eviction_rate_qps
+    if NeverRateLimiter.qps not in rates_qps or not snapshot.nodes:
         return False
     since_ns = leader_ns or 0
     ready = [node.condition("Ready") for node in snapshot.nodes if node.ready_status == "True"]

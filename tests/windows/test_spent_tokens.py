@@ -147,6 +147,31 @@ def test_a_limiter_of_rate_1_may_stay_stopped_since_before_the_start() -> None:
     assert [each.certainty for each in stopped] == ["possible"]
 
 
+def test_a_limiter_may_stay_stopped_where_it_is_to_get_the_secondary_rate_of_1() -> None:
+    flags = {"large-cluster-size-threshold": "3", "secondary-node-eviction-rate": "1"}
+    assert [each.certainty for each in mid_outage(flags)] == ["possible"]
+    # Two of five do not disrupt the zone.
+    assert [each.certainty for each in mid_outage(flags, down=2, waiting="n0")] == [CERTAIN]
+
+
+@pytest.mark.parametrize(("rate", "latest"), [("1", 12.4), ("2", 10.3)])
+def test_a_limiter_that_was_stopped_goes_on_without_a_token_when_its_zone_changes(
+    rate: str, latest: float
+) -> None:
+    nodes = [make_node(f"n{number}") for number in range(5)]
+    snapshot = make_snapshot(nodes, [make_pod("p", "n0")])
+    flags = {"node-eviction-rate": rate, "secondary-node-eviction-rate": "0.5"}
+    settings = ControllerSettings("1.33.4", flags=flags | {"large-cluster-size-threshold": "3"})
+    configuration = resolve_configuration(settings, snapshot.control_plane)
+    down = [make_event(1, "node-ready", ["n0", "n1", "n2"], status="False")]
+    prediction = predict(snapshot, make_scenario(down, horizon=60), configuration)
+    assert prediction.inputs.coverage is not None
+    assert not prediction.inputs.coverage.outer_bound
+    (eviction,) = prediction.evictions
+    assert eviction.certainty == CERTAIN
+    assert window(eviction) == (1.0, pytest.approx(latest, abs=0.1))
+
+
 def test_who_is_queued_once_per_outage_may_have_lost_its_taint_before_the_start() -> None:
     once = mid_outage({}, release="1.18.6", down=1, waiting="n0")
     assert [each.certainty for each in once] == ["possible"]

@@ -96,6 +96,17 @@ class _NoTokenAtStart(TokenAtStart):
         yield replace(part, spent_at_start=1.0)
 
 
+class _NoLimiterAtStart(TokenAtStart):
+    """There is none, nor another one after it, as long as the limiter of the start stays: it was stopped before."""
+
+    def __init__(self) -> None:
+        super().__init__(FirstToken(0, 0))
+
+    def settle(self, part: LineRules, most: int) -> Iterator[LineRules]:
+        """None."""
+        yield replace(part, stopped_at_start=True)
+
+
 class TokenStretch(msgspec.Struct, frozen=True):
     """A stretch of time in which the token of the start comes, and how wide it is, in each of some lines that differ in instants only."""
 
@@ -109,6 +120,11 @@ class Stretches(NamedTuple):
 
     several: Sequence[TokenStretch]
     are_all: bool = True
+
+
+def stopped_stretch(lines: Sequence[ZoneLine]) -> TokenStretch:
+    """That no token comes, because the limiter of the start was stopped before and still is."""
+    return TokenStretch([_NoLimiterAtStart()] * len(lines), 0)
 
 
 # So often the token of the start is told apart by what it meets.
