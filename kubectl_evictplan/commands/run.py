@@ -196,6 +196,7 @@ def _assessed(assess: Callable[[], Prediction], output: str) -> Prediction:
 
 # Others load these when they need them.
 _ASKED_BY_LARGE_CLUSTERS = (
+    "cluster.carried_runs",
     "scenarios.failing_nodes",
     "windows.entries_in_line",
     "windows.explored",
@@ -238,12 +239,13 @@ def ask(
     progress: Progress,
 ) -> Asked:
     """Read the cluster and resolve what is asked about it, to be carried out if --out says so."""
+    snapshot = read_input(options, given, look, progress)
+    # Loaded while a large snapshot is unpacked, which begins the sooner.
     from msgspec.structs import replace
 
     from kubectl_evictplan.controllers.flags import resolve_configuration
     from kubectl_evictplan.scenarios.outages import OUTAGE_CODES
 
-    snapshot = read_input(options, given, look, progress)
     scenario, settings, warnings = plan(snapshot, given)
     odd = [warning for warning in warnings if warning.code not in OUTAGE_CODES]
     if options.strict and odd:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -72,8 +72,6 @@ from kubectl_evictplan.windows.outcome import TAINT_ADDED, Exploration
 
 if TYPE_CHECKING:
     from kubectl_evictplan.windows.drains.runs import DrainExploration
-
-_T = TypeVar("_T")
 
 _DEFAULT_READY = ReadyTimes()
 # What happens to so many nodes takes long enough for two processors, and leaves ``NODE_RUNS_MIN`` runs to the exploration.
@@ -146,7 +144,9 @@ def simulated(
 
         rooms = drain_rooms(whole.snapshot, scenario, configuration.profile)
     run = partial(simulate, alike.snapshot, scenario, configuration, timing, rooms=rooms)
-    drains, find_names = None, partial(NamesOfAlike, alike, whole.owners)
+    # Before the process may be copied: after that each page of names that is touched is copied as well.
+    names = NamesOfAlike(alike, whole.owners)
+    drains = None
     if drained_nodes(scenario):
         from kubectl_evictplan.prediction.drains import merge_drains
         from kubectl_evictplan.windows.drains.runs import explore_drains, without_drains
@@ -158,10 +158,9 @@ def simulated(
         exploration = explore(alike.snapshot, others, configuration, nominal, progress)
         if drains is not None:
             merge_drains(exploration, drains, scenario)
-        names = find_names()
     else:
         given = alike.snapshot, scenario, configuration, progress
-        nominal, exploration, names = _run_and_explored(run, *given, find_names, beside)
+        nominal, exploration = _run_and_explored(run, *given, beside)
     if whole.too_many_terminated(scenario):
         from kubectl_evictplan.windows.terminated_pods import put_terminated_pods  # rarely needed
 
@@ -175,28 +174,26 @@ def _run_and_explored(
     scenario: Scenario,
     configuration: ControllerConfiguration,
     progress: Progress | None,
-    meanwhile: Callable[[], _T],
     beside: Beside | None,
-) -> tuple[Timeline, Exploration, _T]:
-    """The nominal run, the exploration, which needs no more of it than how many node runs are planned at most, and what needs neither.
+) -> tuple[Timeline, Exploration]:
+    """The nominal run and the exploration, which needs no more of it than how many node runs are planned at most.
 
-    So where that is as few as there ever are both can be done at once. The run takes longer.
+    So where that is as few as there ever are both can be done at once.
     """
     given = snapshot, scenario, configuration
     touched = {name for event in scenario.events for name in event.touched_nodes}
     if beside is None or len(touched) < _MANY_NODES:
         nominal = run()
-        return nominal, explore(*given, nominal, progress), meanwhile()
+        return nominal, explore(*given, nominal, progress)
     from kubectl_evictplan.cluster.carried_runs import packed, unpacked  # rarely needed
 
     with beside(lambda: packed(run())) as answer:
         exploration = explore_planned(*given, NODE_RUNS_MIN, progress)
-        others = meanwhile()
         text = answer()
     nominal = run() if text is None else unpacked(text)
     if runs_planned(nominal, snapshot) != NODE_RUNS_MIN:
         exploration = explore(*given, nominal, progress)
-    return nominal, exploration, others
+    return nominal, exploration
 
 
 def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -> Prediction:
