@@ -24,7 +24,7 @@ from kubectl_evictplan.impact.stretches import (
     together,
 )
 from kubectl_evictplan.kube.durations import MILLISECOND_NS
-from kubectl_evictplan.kube.objects import FINISHED_PHASES, Pod
+from kubectl_evictplan.kube.objects import FINISHED_PHASES, ClusterSnapshot, Pod
 
 # Creating a pod and binding it takes at most that (ranges of ``engine/drain_timing.py``), and so does telling that it
 # is Ready.
@@ -172,15 +172,16 @@ def how_many_counted(pods: Iterable[Pod]) -> int:
     return len([pod for pod in pods if is_counted(pod)])
 
 
-def absent_at_start(pods: Collection[Pod]) -> frozenset[int]:
-    """Those that do not, by identity. Asked of all pods of a cluster, of which mostly none is."""
+def absent_at_start(snapshot: ClusterSnapshot) -> frozenset[int]:
+    """Those of a cluster that do not, by identity: mostly none."""
+    columns = snapshot.columns
     if (
-        {pod.ready for pod in pods} <= {"True"}
-        and {pod.deletion_timestamp_ns for pod in pods} <= {None}
-        and FINISHED_PHASES.isdisjoint({pod.phase for pod in pods})
+        columns.distinct("ready") <= {"True"}
+        and columns.distinct("deletion_timestamp_ns") <= {None}
+        and FINISHED_PHASES.isdisjoint(columns.distinct("phase"))
     ):
         return frozenset()
-    return frozenset([id(pod) for pod in pods if not is_counted(pod)])
+    return frozenset([id(pod) for pod in snapshot.pods if not is_counted(pod)])
 
 
 def ending_until_ns(pods: Iterable[Pod]) -> int:

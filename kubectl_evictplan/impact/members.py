@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import compress
 from typing import TypeVar
 
 from kubectl_evictplan.impact.deletions import Deletion
 from kubectl_evictplan.impact.fates import Fate, Moving, OwnerKey, absent_at_start, ending_until_ns
 from kubectl_evictplan.impact.node_lives import NodeLife
+from kubectl_evictplan.kube.columns import stretches
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, Workload
 from kubectl_evictplan.prediction.grouped_evictions import Evictions
 from kubectl_evictplan.prediction.workloads import deployments_of, top_workload
@@ -113,14 +115,16 @@ class Members:
     Both in input order. ``owners``: those of moving pods. ``absent``: by identity those that are not there at the start (``is_counted``), mostly few.
     """
 
-    def __init__(self, pods: Sequence[Pod], moving: Sequence[Moving], owners: Owners) -> None:
+    def __init__(self, snapshot: ClusterSnapshot, moving: Sequence[Moving], owners: Owners) -> None:
         self.by_owner: dict[OwnerKey, Sequence[Pod]] = {}
         self.by_labels: dict[tuple[str, int], Labelled] = {}
-        self.absent = absent_at_start(pods)
-        moved = _by_template([one.pod for one in moving], moving)
+        self.absent = absent_at_start(snapshot)
+        moving_pods = [one.pod for one in moving]
+        moved = _by_template(moving_pods, moving, stretches(moving_pods))
         self.owners = _owners_of(moved.values())
         wanted = _Wanted(self.owners, owners)
-        for template, alike in _by_template(pods, pods).items():
+        pods = snapshot.pods
+        for template, alike in _by_template(pods, pods, snapshot.stretches).items():
             labelled = self._labelled(template, alike)
             if (some := moved.get(template)) is not None:
                 labelled.moving.extend(some)
@@ -175,18 +179,15 @@ class _Wanted:
 _T = TypeVar("_T")
 
 
-def _by_template(pods: Iterable[Pod], of_pods: Iterable[_T]) -> dict[_Template, list[_T]]:
-    """What is said of each pod by what is one object for all pods of a template. Mostly these follow each other."""
+def _by_template(
+    pods: Sequence[Pod], of_pods: Sequence[_T], stretches: Iterable[slice]
+) -> dict[_Template, list[_T]]:
+    """What is said of each pod by what is one object for all pods of a template; ``stretches``: see ``kube/columns.py``."""
     found: dict[_Template, list[_T]] = {}
-    alike: list[_T] = []
-    namespace, owners, labels = "", object(), object()
-    for pod, told in zip(pods, of_pods, strict=True):
-        if not (
-            pod.labels is labels and pod.owner_references is owners and pod.namespace == namespace
-        ):
-            namespace, owners, labels = pod.namespace, pod.owner_references, pod.labels
-            alike = found.setdefault((namespace, id(owners), id(labels)), [])
-        alike.append(told)
+    for stretch in stretches:
+        pod = pods[stretch.start]
+        template = pod.namespace, id(pod.owner_references), id(pod.labels)
+        found.setdefault(template, []).extend(of_pods[stretch])
     return found
 
 
@@ -207,7 +208,8 @@ def touched_pods(
         if group.shared.node not in lives
         for names in group.pods
     )
-    pods = [pod for pod in snapshot.pods if pod.node_name in lives]
+    there = map(lives.__contains__, snapshot.columns.of("node_name"))
+    pods = list(compress(snapshot.pods, there))
     if named:
         pods = [pod for pod in snapshot.pods if pod.node_name in lives or pod.key in named]
     keys = [f"{pod.namespace}/{pod.name}" for pod in pods]

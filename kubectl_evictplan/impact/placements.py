@@ -295,7 +295,7 @@ def _surroundings(
         [replace(one.phase, stuck_stay=one.until_ns <= stay_ns) for one in phases],
         [*evicted, *ending],
         _keys(change, distinct, [one for one in distinct if not one.certain]),
-        [pod for pod in snapshot.pods if not pod.node_name and not pod.finished],
+        _waiting(snapshot),
         change.gated,
         published(snapshot, asked=change.storage_capacity),
     )
@@ -312,12 +312,19 @@ def _keys(
     return {key for key, one in change.deletions.items() if id(one) in wanted} if wanted else set()
 
 
+def _waiting(snapshot: ClusterSnapshot) -> Sequence[Pod]:
+    """Pods that look for a node."""
+    if "" not in snapshot.columns.distinct("node_name"):
+        return ()
+    return [pod for pod in snapshot.pods if not pod.node_name and not pod.finished]
+
+
 def _running(change: Change, gone: Collection[int]) -> Sequence[Pod]:
     """Pods that have a node then; ``gone``: those that have not, by identity."""
     pods: Sequence[Pod] = change.snapshot.pods
     if gone:
         pods = [pod for pod in pods if id(pod) not in gone]
-    if [pod for pod in pods if pod.resized is not None]:
+    if change.snapshot.columns.distinct("resized") != {None}:
         return [pod if pod.resized is None else _as_held(pod, change) for pod in pods]
     return pods
 

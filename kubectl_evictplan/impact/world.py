@@ -164,7 +164,7 @@ class World:
     # -- who is touched -----------------------------------------------------------------------------
 
     def _group(self, moving: Sequence[Moving]) -> None:
-        members = Members(self.snapshot.pods, moving, self._owners)
+        members = Members(self.snapshot, moving, self._owners)
         self.by_owner, self.by_labels = members.by_owner, members.by_labels
         self._absent, self._moving_owners = members.absent, members.owners
 

@@ -8,13 +8,14 @@ never depend on where the objects came from. Times are integer nanoseconds since
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from operator import attrgetter
 from typing import Annotated
 
 import msgspec
 
+from kubectl_evictplan.kube.columns import PodColumns, stretches
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.infrastructure import Infrastructure
 from kubectl_evictplan.kube.needs import PodNeeds
@@ -450,6 +451,16 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, dict=True):
     stand_ins: dict[str, Count] = {}
     # Never of a source: by owner ("Kind/namespace/name") how many of its active pods are left out of ``pods``; None: nobody counted.
     left_out: dict[str, Count] | None = None
+
+    @cached_property
+    def columns(self) -> PodColumns:
+        """The pods field by field: who asks all of them for one thing asks here."""
+        return PodColumns(self.pods)
+
+    @cached_property
+    def stretches(self) -> Sequence[slice]:
+        """Where pods of one template stand side by side: of those that share their objects one is asked for all."""
+        return tuple(stretches(self.pods))
 
     @cached_property
     def places_of_namespaces(self) -> dict[str, slice]:

@@ -50,14 +50,12 @@ class PreparedCluster:
         self.nodes = {node.name: node for node in snapshot.nodes}
         self._given = configuration
         # Of each pod its node; pods are told by their places in the snapshot.
-        self._node_names = [pod.node_name for pod in snapshot.pods]
+        self._node_names: Sequence[str] = snapshot.columns.of("node_name")
         # Terminated pods among them.
         self._ended: list[int] = []
-        phases = [pod.phase for pod in snapshot.pods]
-        if not set(phases).issubset(NOT_TERMINATED_PHASES):
-            self._ended += [
-                place for place, phase in enumerate(phases) if phase not in NOT_TERMINATED_PHASES
-            ]
+        if not snapshot.columns.distinct("phase").issubset(NOT_TERMINATED_PHASES):
+            phases = enumerate(snapshot.columns.of("phase"))
+            self._ended += [place for place, phase in phases if phase not in NOT_TERMINATED_PHASES]
         self._moving = self._moving_nodes()
         self._zones = ZoneMembership(configuration)
         # By the node's name its zone, for every node that can do with counting.
@@ -234,7 +232,7 @@ class PreparedCluster:
     def _always(self) -> list[int]:
         """Pods to which something may happen whatever the scenario is."""
         pods, places = self.snapshot.pods, list[int]()
-        found = set(self._node_names)
+        found = self.snapshot.columns.distinct("node_name")
         if others := (found - self.nodes.keys() - {""}) | (found & self._moving):
             places += self._places_on(others)
         if "" in found:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cached_property, lru_cache
 
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, Workload
@@ -58,7 +58,7 @@ class WorkloadIndex:
     def __init__(self, snapshot: ClusterSnapshot, owners: OwnerNames) -> None:
         self._pods = snapshot.pods
         self._deployments = deployments_of(snapshot.workloads)
-        self._numbers = _numbers_of_pods(snapshot.pods, owners)
+        self._numbers = _numbers_of_pods(snapshot, owners)
         self._by_name = self._by_workload(self._numbers)
 
     def reports(
@@ -96,31 +96,13 @@ class WorkloadIndex:
         return owners
 
 
-def _numbers_of_pods(pods: Iterable[Pod], owners: OwnerNames) -> Counter[tuple[str, str]]:
+def _numbers_of_pods(snapshot: ClusterSnapshot, owners: OwnerNames) -> Counter[tuple[str, str]]:
     """How many pods each (namespace, owner) has."""
     numbers: Counter[tuple[str, str]] = Counter()
-    for pod, number in _side_by_side(pods):
-        numbers[pod.namespace, owners.of(pod)] += number
+    for stretch in snapshot.stretches:
+        pod = snapshot.pods[stretch.start]
+        numbers[pod.namespace, owners.of(pod)] += stretch.stop - stretch.start
     return numbers
-
-
-def _side_by_side(pods: Iterable[Pod]) -> Iterator[tuple[Pod, int]]:
-    """Yield one of some pods that follow each other and share a list of owners, and how many they are.
-
-    Loaders share equal lists, and pods come by name: those of one owner mostly stand together.
-    """
-    first, number = None, 0
-    namespace, references = "", None
-    for pod in pods:
-        if pod.owner_references is references and pod.namespace == namespace:
-            number += 1
-            continue
-        if first is not None:
-            yield first, number
-        first, number = pod, 1
-        namespace, references = pod.namespace, pod.owner_references
-    if first is not None:
-        yield first, number
 
 
 def deployments_of(workloads: Iterable[Workload]) -> dict[tuple[str, str], str]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import count, islice, pairwise, repeat, starmap
@@ -23,6 +23,7 @@ import msgspec
 
 from kubectl_evictplan import __version__
 from kubectl_evictplan.kube.api_version import API_VERSION
+from kubectl_evictplan.kube.columns import ASKED_OF_ALL
 from kubectl_evictplan.kube.infrastructure import FIELD_OF, Infrastructure
 from kubectl_evictplan.kube.objects import (
     ClusterSnapshot,
@@ -306,11 +307,22 @@ def _from_content(content: _Content, metadata: _Metadata) -> ClusterSnapshot:
         leases={lease.name: lease for lease in content.leases},
         digest=metadata.digest,
     )
+    _keep_columns(snapshot, columns)
     _refuse_impossible(snapshot, content)
     # Columns tell it much more quickly than pods do.
     names = zip(columns["namespace"], columns["name"], strict=False)
     _refuse_disorder("pod", islice(names, count))
     return snapshot
+
+
+def _keep_columns(snapshot: ClusterSnapshot, columns: Mapping[str, Iterable[Any]]) -> None:
+    """Let the snapshot know those fields of its pods that somebody asks for."""
+    for name in ASKED_OF_ALL if snapshot.pods else ():
+        column = columns[name]
+        if isinstance(column, repeat):
+            snapshot.columns.know_all(name, next(column))
+        elif isinstance(column, Sequence):
+            snapshot.columns.know(name, column)
 
 
 def _refuse_impossible(snapshot: ClusterSnapshot, content: _Content) -> None:

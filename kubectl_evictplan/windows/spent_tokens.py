@@ -400,5 +400,5 @@ def _added_ns(node: Node) -> Iterator[int]:
 def _names_of_gone_nodes(snapshot: ClusterSnapshot) -> set[str]:
     """Nodes of which only pods or Leases are left."""
     names = {node.name for node in snapshot.nodes}
-    left = snapshot.leases.keys() | {pod.node_name for pod in snapshot.pods if pod.node_name}
-    return left - names
+    left = snapshot.leases.keys() | snapshot.columns.distinct("node_name")
+    return left - names - {""}
