@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 import msgspec
 from msgspec.structs import replace
@@ -240,10 +241,12 @@ class PodWorlds:
         )
 
 
+@lru_cache(maxsize=10_000)  # every history of a world asks the same
 def _but_for_exits(timing: Timing) -> Timing:
     return replace(timing, pod_exit_fraction=0.0)
 
 
+@lru_cache(maxsize=10_000)  # likewise
 def but_for_loops(timing: Timing) -> Timing:
     """What garbage collection asks for left out."""
     return replace(timing, pod_gc_phase_ns=0, pod_gc_cost_ns=0, pod_gc_lag_ns=0, pod_gc_sightings=0)

@@ -34,6 +34,7 @@ from kubectl_evictplan.windows.line_replays import Replays
 from kubectl_evictplan.windows.places_in_line import Order
 from kubectl_evictplan.windows.pod_fates import _Tried
 from kubectl_evictplan.windows.pod_worlds import PodWorld
+from kubectl_evictplan.windows.unknowns.of_pods import PodTiming, PodTimings
 from kubectl_evictplan.windows.zone_lines import ZoneLine, groups_of
 
 RELEASE = resolve_configuration(
@@ -104,6 +105,29 @@ def test_loops_that_delete_nothing_are_one_run(
     assert list(shared.evictions) == list(predict(snapshot, scenario, RELEASE).evictions)
     assert any(len(each.timings) > 1 for each in looks)
     assert (len(runs) > len(looks)) == deletes == any(each.acting for each in looks)
+
+
+def test_where_no_countdown_runs_at_the_start_all_histories_share_their_timings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    node = make_node("n0", created=None)
+    events = [
+        make_event(9, "node-delete", "n0"),
+        make_event(20, "node-create", node=node),
+        make_event(30, "kubelet-stop", "n0"),
+    ]
+    snapshot = make_snapshot([node, make_node("n1")], [make_pod("p", "n0")])
+    of, shared = PodTimings.of, list[list[PodTiming]]()
+
+    def noted(timings: PodTimings, *history: Any) -> list[PodTiming]:
+        shared.append(found := of(timings, *history))
+        return found
+
+    monkeypatch.setattr(PodTimings, "of", noted)
+    predict(snapshot, make_scenario(events), RELEASE)
+
+    assert len(shared) > 1
+    assert len({id(each) for each in shared}) == 1
 
 
 def test_one_pod_is_simulated_for_all_whose_tolerations_come_to_the_same(

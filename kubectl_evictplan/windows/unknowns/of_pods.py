@@ -298,10 +298,13 @@ class RunningTimers(Unknown[PodTiming]):
         self._timers = timers
         self._instants = frozenset(instants)
 
+    @property
+    def any_runs(self) -> bool:
+        """Whether there are any: else every history has the same timings."""
+        return bool(self._timers)
+
     def at(self, world: PodWorld, played: Iterable[NodePlayback]) -> RunningTimers:
         """The same timers in one history."""
-        if not self._timers:
-            return self
         instants = world.instants_ns.union(*map(_instants_ns, played))
         return RunningTimers(self._timers, instants)
 
@@ -360,16 +363,16 @@ class PodTimings:
         self._exits = exits if exits.decides_who_is_created else None
         unknowns = (*garbage, StaleKey(world), exits)[: None if self._exits is None else -1]
         self._base = settled(PodTiming(), unknowns, _TIMINGS_MAX)
+        if not self._timers.any_runs:
+            self._base = [each for part in self._base for each in self._timers.settle(part, 0)]
         # By the instants of the events, which differ from world to world: see ``_collected_last``.
         self._collected: dict[tuple[int, ...], dict[int, set[int]]] = {}
 
     def of(self, world: PodWorld, played: Mapping[str, NodePlayback]) -> list[PodTiming]:
         """The timings of one history; ``world`` is this one, with starts at instants of their own."""
-        running = self._timers.at(world, played.values())
-        number, parts = len(self._base), list[PodTiming]()
-        collected = self._collected_last(world) if running.may_outlive_nodes(world) else {}
-        for place, part in enumerate(self._base):
-            parts += running.also_before(collected.get(place, ())).settle(part, number)
+        parts = self._base
+        if self._timers.any_runs:
+            parts = self._with_running_timers(world, played)
         if self._exits is not None:
             exits = world.exits(played, [part.timing for part in parts])
             parts = [each for one in parts for each in self._exits.between_creations(one, exits)]
@@ -380,6 +383,17 @@ class PodTimings:
             each
             for part in parts
             for each in self._garbage.at(world, apart.simulate(played, part.timing)).settle(part, 0)
+        ]
+
+    def _with_running_timers(
+        self, world: PodWorld, played: Mapping[str, NodePlayback]
+    ) -> list[PodTiming]:
+        running = self._timers.at(world, played.values())
+        collected = self._collected_last(world) if running.may_outlive_nodes(world) else {}
+        return [
+            each
+            for place, part in enumerate(self._base)
+            for each in running.also_before(collected.get(place, ())).settle(part, 0)
         ]
 
     def before_ends(
