@@ -37,6 +37,7 @@ from trace_runs import (
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "upstream"))
 
+from drawn.crowded_worlds import draw_crowded_world
 from drawn.upstream_drain_worlds import draw_upstream_drain_world
 from drawn.upstream_worlds import NAMESPACE, Flags, Happening, UpstreamWorld, draw_upstream_world
 from judge_drains import drain_disagreements, record_drains
@@ -51,14 +52,20 @@ LAST_WITH_EVICTION_TIMEOUT = 26
 CRASH_WITHOUT_READY = b"doNoExecuteTaintingPass"
 # A write of a world with slow writes comes so many of the slowest after its tick, pass or timer.
 WRITES_IN_A_ROW = 4
-# What is drawn: nodes and taints for three controllers, or ``kubectl drain`` (``judge_drains``).
-CONTROLLERS, DRAINS = "controllers", "drains"
+# What is drawn: nodes and taints for three controllers, the same with nodes full of pods, or ``kubectl drain`` (``judge_drains``).
+CONTROLLERS, CROWDED, DRAINS = "controllers", "crowded", "drains"
+KINDS: dict[str, Callable[[int], UpstreamWorld]] = {
+    CONTROLLERS: draw_upstream_world,
+    CROWDED: draw_crowded_world,
+}
 Document = dict[str, Any]
 
 
-def judge(seed: int, release: str, program: Path, keep: Path | None = None) -> Verdict:
+def judge(
+    seed: int, release: str, program: Path, keep: Path | None = None, *, kind: str = CONTROLLERS
+) -> Verdict:
     """Play the world of a seed, and hold what is predicted against what happened; ``keep`` gets the files of a wrong one."""
-    world = draw_upstream_world(seed)
+    world = KINDS[kind](seed)
 
     def wrong_in(folder: Path) -> list[str]:
         if not record(world, release, program, folder):
@@ -167,6 +174,9 @@ def _flags_told(flags: Flags, release: str) -> dict[str, str]:
         "large-cluster-size-threshold": str(flags.large_cluster_size_threshold),
         "unhealthy-zone-threshold": str(flags.unhealthy_zone_threshold),
     }
+    if flags.kube_api_qps:
+        told["kube-api-qps"] = f"{flags.kube_api_qps:g}"
+        told["kube-api-burst"] = str(flags.kube_api_burst)
     if int(release.split(".")[1]) <= LAST_WITH_EVICTION_TIMEOUT:
         told["enable-taint-manager"] = str(flags.enable_taint_manager).lower()
         told["pod-eviction-timeout"] = _seconds(flags.pod_eviction_timeout_ns)
@@ -238,7 +248,7 @@ def main() -> int:
     """Read the command line; the exit status is 1 when anything was wrong."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--release", default=RELEASE, help="of Kubernetes, from 1.16 on")
-    parser.add_argument("--kind", choices=(CONTROLLERS, DRAINS), default=CONTROLLERS)
+    parser.add_argument("--kind", choices=(*KINDS, DRAINS), default=CONTROLLERS)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=1, help="of the first world")
     parser.add_argument("--world", type=int, help="only the world of this seed")
@@ -251,11 +261,11 @@ def main() -> int:
         program = build(given.release, drains=given.kind == DRAINS)
     except BuildError as error:
         parser.error(str(error))
-    one = judge_drains if given.kind == DRAINS else judge
+    one = judge_drains if given.kind == DRAINS else partial(judge, kind=given.kind)
     judged = partial(one, release=given.release, program=program, keep=given.keep)
     repeat = f"make judge RELEASE={given.release}"
-    if given.kind == DRAINS:
-        repeat += f" KIND={DRAINS}"
+    if given.kind != CONTROLLERS:
+        repeat += f" KIND={given.kind}"
     tally = Tally(repeat)
     if given.world is not None:
         tally.note(judged(given.world))

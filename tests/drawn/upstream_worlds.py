@@ -7,7 +7,7 @@ countdowns that run, was made by upstream's code and by nothing of ours.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -34,6 +34,9 @@ class Flags(msgspec.Struct, rename="camel"):
     # Up to 1.26.
     enable_taint_manager: bool = True
     pod_eviction_timeout_ns: int = 300 * SECOND_NS
+    # 0: not given.
+    kube_api_qps: float = 0.0
+    kube_api_burst: int = 0
 
 
 class Happening(msgspec.Struct, rename="camel", omit_defaults=True):
@@ -69,7 +72,13 @@ def draw_upstream_world(seed: int) -> UpstreamWorld:
     rng = random.Random(f"upstream {seed}")
     start_ns = rng.randint(20 * SECOND_NS, 400 * SECOND_NS)
     end_ns = start_ns + rng.choice((120, 300, 600, 900)) * SECOND_NS
-    events = sorted(_Drawing(rng, start_ns, end_ns).all(), key=lambda one: one.at_ns)
+    return world_of(seed, Drawing(rng, start_ns, end_ns))
+
+
+def world_of(seed: int, drawing: Drawing) -> UpstreamWorld:
+    """The world that is drawn so."""
+    rng, start_ns, end_ns = drawing.rng, drawing.start_ns, drawing.end_ns
+    events = sorted(drawing.all(), key=lambda one: one.at_ns)
     return UpstreamWorld(
         seed,
         start_ns,
@@ -103,131 +112,143 @@ def _draw_old_flags(seed: int) -> dict[str, Any]:
     return {"enable_taint_manager": rng.random() < 0.75, "pod_eviction_timeout_ns": timeout_ns}
 
 
-class _Drawing:
+class Drawing:
     """Everything that may happen, whether or not it is possible at its time."""
 
     def __init__(self, rng: random.Random, start_ns: int, end_ns: int) -> None:
-        self._rng, self._start_ns, self._end_ns = rng, start_ns, end_ns
+        self.rng, self.start_ns, self.end_ns = rng, start_ns, end_ns
         zones = [f"z{number}" for number in range(rng.choice((1, 1, 2, 3)))]
         large = rng.random() < 0.25
         sizes = (5, 7, 9) if large else (1, 2, 3, 3, 4, 5)
-        self._zones = {
+        self.zones = {
             f"{zone}-{number}": zone for zone in zones for number in range(rng.choice(sizes))
         }
-        self._nodes = list(self._zones)
-        self._pods: list[str] = []
+        self.nodes = list(self.zones)
+        self.pods: list[str] = []
         # Moments at which something happens draw other things near.
-        self._moments: list[int] = []
+        self.moments: list[int] = []
 
     def all(self) -> Iterator[Happening]:
-        rng = self._rng
-        self._process_ns = rng.choice(
-            (self._within(0, SECOND_NS), self._within(0, self._start_ns - 5 * SECOND_NS))
+        rng = self.rng
+        self.process_ns = rng.choice(
+            (self.within(0, SECOND_NS), self.within(0, self.start_ns - 5 * SECOND_NS))
         )
-        yield Happening(self._process_ns, "controller-start")
-        for name in self._nodes:
-            yield from self._first_node(name)
-        kinds = (
-            *(self._silences, self._silences, self._silences, self._taints, self._posts),
-            *(self._deletions, self._new_pods, self._other_tolerations, self._restarts),
-        )
+        yield Happening(self.process_ns, "controller-start")
+        for name in self.nodes:
+            yield from self.first_node(name)
+        kinds = self.kinds()
         for _ in range(rng.choice((1, 2, 3, 4, 6, 9))):
-            yield from rng.choice(kinds)(self._moment())
+            yield from rng.choice(kinds)(self.moment())
 
-    def _within(self, low_ns: int, high_ns: int) -> int:
-        return self._rng.randint(low_ns, max(low_ns, high_ns))
+    def kinds(self) -> tuple[Callable[[int], Iterator[Happening]], ...]:
+        """What may happen, each as often as it stands here."""
+        return (
+            *(self.silences, self.silences, self.silences, self.taints, self.posts),
+            *(self.deletions, self.new_pods, self.other_tolerations, self.restarts),
+        )
 
-    def _moment(self) -> int:
-        rng = self._rng
-        if self._moments and rng.random() < 0.35:
-            near_ns = rng.choice(self._moments) + rng.choice((0, 0, 5, 10, 40, 50)) * SECOND_NS
-            at_ns = near_ns + self._within(-2 * SECOND_NS, 2 * SECOND_NS)
+    def pods_of_first_node(self) -> int:
+        """How many pods the next node begins with."""
+        return self.rng.choice((0, 1, 1, 2, 3))
+
+    def within(self, low_ns: int, high_ns: int) -> int:
+        return self.rng.randint(low_ns, max(low_ns, high_ns))
+
+    def moment(self) -> int:
+        rng = self.rng
+        if self.moments and rng.random() < 0.35:
+            near_ns = rng.choice(self.moments) + rng.choice((0, 0, 5, 10, 40, 50)) * SECOND_NS
+            at_ns = near_ns + self.within(-2 * SECOND_NS, 2 * SECOND_NS)
         elif rng.random() < 0.4:
-            at_ns = self._within(10 * SECOND_NS, self._end_ns)
+            at_ns = self.within(10 * SECOND_NS, self.end_ns)
         else:
-            at_ns = self._start_ns + self._within(-40 * SECOND_NS, 70 * SECOND_NS)
+            at_ns = self.start_ns + self.within(-40 * SECOND_NS, 70 * SECOND_NS)
         at_ns = max(at_ns, 10 * SECOND_NS)
-        self._moments.append(at_ns)
+        self.moments.append(at_ns)
         return at_ns
 
-    def _first_node(self, name: str) -> Iterator[Happening]:
-        rng = self._rng
+    def first_node(self, name: str) -> Iterator[Happening]:
+        rng = self.rng
         early = rng.random() < 0.85
-        born_ns = self._within(0, 5 * SECOND_NS if early else self._start_ns)
+        born_ns = self.within(0, 5 * SECOND_NS if early else self.start_ns)
         ready = "True" if rng.random() < 0.93 else rng.choice(("False", "", ""))
-        phase_ns = self._within(0, 3 * SECOND_NS)
-        manifest = self._node(name, ready)
+        phase_ns = self.within(0, 3 * SECOND_NS)
+        manifest = self.node(name, ready)
         yield Happening(born_ns, "node-create", name, manifest=manifest, phase_ns=phase_ns)
-        for number in range(rng.choice((0, 1, 1, 2, 3))):
-            self._pods.append(f"p-{name}-{number}")
-            manifest = self._pod(self._pods[-1], name, admitted=rng.random() < 0.7)
-            yield Happening(born_ns + self._within(0, SECOND_NS), "pod-create", manifest=manifest)
+        for number in range(self.pods_of_first_node()):
+            self.pods.append(f"p-{name}-{number}")
+            manifest = self.pod(self.pods[-1], name, admitted=rng.random() < 0.7)
+            yield Happening(born_ns + self.within(0, SECOND_NS), "pod-create", manifest=manifest)
 
-    def _silences(self, at_ns: int) -> Iterator[Happening]:
-        rng = self._rng
-        some, zone = rng.choice(self._nodes), self._zones[rng.choice(self._nodes)]
-        together = [name for name in self._nodes if self._zones[name] == zone]
-        nodes = rng.choice(([some], [some], together, self._nodes))
+    def silences(self, at_ns: int) -> Iterator[Happening]:
+        rng = self.rng
+        some, zone = rng.choice(self.nodes), self.zones[rng.choice(self.nodes)]
+        together = [name for name in self.nodes if self.zones[name] == zone]
+        nodes = rng.choice(([some], [some], together, self.nodes))
         spread_ns = rng.choice((0, 0, 3, 30)) * SECOND_NS
-        back_ns = at_ns + self._within(SECOND_NS, rng.choice((20, 60, 120, 400)) * SECOND_NS)
+        back_ns = at_ns + self.within(SECOND_NS, rng.choice((20, 60, 120, 400)) * SECOND_NS)
         returns = rng.random() < 0.6
         for name in nodes:
-            stopped_ns = at_ns + self._within(0, spread_ns)
+            stopped_ns = at_ns + self.within(0, spread_ns)
             yield Happening(stopped_ns, "kubelet-stop", name)
             if returns and rng.random() < 0.8 and stopped_ns < back_ns:
-                yield Happening(back_ns + self._within(0, spread_ns), "kubelet-start", name)
+                yield Happening(back_ns + self.within(0, spread_ns), "kubelet-start", name)
 
-    def _taints(self, at_ns: int) -> Iterator[Happening]:
-        rng = self._rng
+    def taints(self, at_ns: int) -> Iterator[Happening]:
+        rng = self.rng
         key = rng.choice(("maint", "maint", "other", "x"))
         effect = rng.choice(("NoExecute", "NoExecute", "NoExecute", "NoSchedule"))
         taint = {"key": key, "value": rng.choice(("yes", "no", "")), "effect": effect}
-        name = rng.choice(self._nodes)
+        name = rng.choice(self.nodes)
         yield Happening(at_ns, "taint", name, taint=taint)
         if rng.random() < 0.5:
-            gone_ns = at_ns + self._within(SECOND_NS // 10, rng.choice((5, 40, 200)) * SECOND_NS)
+            gone_ns = at_ns + self.within(SECOND_NS // 10, rng.choice((5, 40, 200)) * SECOND_NS)
             yield Happening(gone_ns, "untaint", name, taint=taint)
 
-    def _posts(self, at_ns: int) -> Iterator[Happening]:
-        rng = self._rng
-        name = rng.choice(self._nodes)
+    def posts(self, at_ns: int) -> Iterator[Happening]:
+        rng = self.rng
+        name = rng.choice(self.nodes)
         yield Happening(at_ns, "node-ready", name, status=rng.choice(("False", "False", "True")))
         if rng.random() < 0.5:
-            again_ns = at_ns + self._within(SECOND_NS, 90 * SECOND_NS)
+            again_ns = at_ns + self.within(SECOND_NS, 90 * SECOND_NS)
             yield Happening(again_ns, "node-ready", name, status="True")
 
-    def _deletions(self, at_ns: int) -> Iterator[Happening]:
-        rng = self._rng
-        name = rng.choice(self._nodes)
+    def deletions(self, at_ns: int) -> Iterator[Happening]:
+        rng = self.rng
+        name = rng.choice(self.nodes)
         yield Happening(at_ns, "node-delete", name)
         if rng.random() < 0.6:
-            made_ns = at_ns + self._within(SECOND_NS, 100 * SECOND_NS)
-            manifest = self._node(name, rng.choice(("True", "True", "False")))
+            made_ns = at_ns + self.within(SECOND_NS, 100 * SECOND_NS)
+            manifest = self.node(name, rng.choice(("True", "True", "False")))
             yield Happening(made_ns, "node-create", name, manifest=manifest)
 
-    def _new_pods(self, at_ns: int) -> Iterator[Happening]:
-        rng = self._rng
-        if self._pods and rng.random() < 0.5:
-            yield Happening(at_ns, "pod-delete", pod=rng.choice(self._pods))
-        self._pods.append(f"q-{len(self._pods)}")
-        manifest = self._pod(self._pods[-1], rng.choice(self._nodes), admitted=True)
-        made_ns = at_ns + self._within(0, 60 * SECOND_NS)
+    def new_pods(self, at_ns: int) -> Iterator[Happening]:
+        rng = self.rng
+        if self.pods and rng.random() < 0.5:
+            yield Happening(at_ns, "pod-delete", pod=rng.choice(self.pods))
+        self.pods.append(f"q-{len(self.pods)}")
+        manifest = self.pod(self.pods[-1], rng.choice(self.nodes), admitted=True)
+        made_ns = at_ns + self.within(0, 60 * SECOND_NS)
         yield Happening(made_ns, "pod-create", manifest=manifest)
 
-    def _other_tolerations(self, at_ns: int) -> Iterator[Happening]:
-        if self._pods:
-            pod, tolerations = self._rng.choice(self._pods), self._tolerations()
+    def other_tolerations(self, at_ns: int) -> Iterator[Happening]:
+        if self.pods:
+            pod, tolerations = self.rng.choice(self.pods), self.tolerations()
             yield Happening(at_ns, "pod-tolerations", pod=pod, tolerations=tolerations)
 
-    def _restarts(self, at_ns: int) -> Iterator[Happening]:
-        rng = self._rng
-        at_ns = max(at_ns, self._process_ns + SECOND_NS)
+    def restarts(self, at_ns: int) -> Iterator[Happening]:
+        rng = self.rng
+        at_ns = max(at_ns, self.process_ns + SECOND_NS)
         yield Happening(at_ns, "controller-stop")
-        back_ns = at_ns + self._within(SECOND_NS // 5, rng.choice((1, 20, 60)) * SECOND_NS)
+        back_ns = at_ns + self.within(SECOND_NS // 5, rng.choice((1, 20, 60)) * SECOND_NS)
         yield Happening(back_ns, "controller-start")
 
-    def _tolerations(self) -> list[Manifest]:
-        rng = self._rng
+    def tolerations_of_pod(self) -> list[Manifest]:
+        """What the next pod tolerates."""
+        return self.tolerations()
+
+    def tolerations(self) -> list[Manifest]:
+        rng = self.rng
         found = []
         keys = (NOT_READY, UNREACHABLE, "maint", "other", "")
         for key in rng.sample(keys, rng.choice((0, 0, 1, 2, 2, 3))):
@@ -241,9 +262,9 @@ class _Drawing:
             found.append(one)
         return found
 
-    def _pod(self, name: str, node: str, *, admitted: bool) -> Manifest:
+    def pod(self, name: str, node: str, *, admitted: bool) -> Manifest:
         """A bound pod; what was never ``admitted`` has no tolerations but its own."""
-        tolerations = self._tolerations()
+        tolerations = self.tolerations_of_pod()
         for key in (NOT_READY, UNREACHABLE) if admitted else ():
             if not any(one.get("key", "") in ("", key) for one in tolerations):
                 one = {"key": key, "operator": "Exists", "effect": "NoExecute"}
@@ -251,18 +272,18 @@ class _Drawing:
         spec = {
             "nodeName": node,
             "tolerations": tolerations,
-            "terminationGracePeriodSeconds": self._rng.choice((0, 1, 5, 30, 30)),
+            "terminationGracePeriodSeconds": self.rng.choice((0, 1, 5, 30, 30)),
             "containers": [{"name": "c", "image": "i"}],
         }
         metadata = {"name": name, "namespace": NAMESPACE}
         head = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
         return head | {"spec": spec, "status": {"phase": "Running"}}
 
-    def _node(self, name: str, ready: str) -> Manifest:
+    def node(self, name: str, ready: str) -> Manifest:
         """A Node whose kubelet posts this Ready status; without one it never posted."""
         statuses = {"MemoryPressure": "False", "Ready": ready} if ready else {}
         conditions = [{"type": kind, "status": status} for kind, status in statuses.items()]
-        labels = {"topology.kubernetes.io/zone": self._zones[name], "kubernetes.io/hostname": name}
+        labels = {"topology.kubernetes.io/zone": self.zones[name], "kubernetes.io/hostname": name}
         head = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
         return head | {"spec": {}, "status": {"conditions": conditions}}
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from drawn.upstream_worlds import UpstreamWorld, draw_upstream_world
-from judge import _flags_told, scenario_of
+from judge import KINDS, _flags_told, scenario_of
+from msgspec.structs import replace
 from trace_runs import Expected, Fact, Slack, match
 from upstream_program import constructors
 
@@ -13,19 +14,21 @@ from kubectl_evictplan.kube.durations import SECOND_NS
 SEEDS = range(1, 40)
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_seed_tells_all_of_a_world_in_the_order_of_time(seed: int) -> None:
-    world = draw_upstream_world(seed)
+def test_a_seed_tells_all_of_a_world_in_the_order_of_time(seed: int, kind: str) -> None:
+    world = KINDS[kind](seed)
 
-    assert world == draw_upstream_world(seed)
+    assert world == KINDS[kind](seed)
     assert [one.at_ns for one in world.events] == sorted(one.at_ns for one in world.events)
     assert all(one.at_ns < world.end_ns for one in world.events)
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_nothing_happens_to_a_node_that_is_not_there(seed: int) -> None:
+def test_nothing_happens_to_a_node_that_is_not_there(seed: int, kind: str) -> None:
     nodes: set[str] = set()
-    for one in draw_upstream_world(seed).events:
+    for one in KINDS[kind](seed).events:
         if one.action == "node-create":
             assert one.node not in nodes
             nodes.add(one.node)
@@ -111,3 +114,11 @@ def test_only_releases_with_these_flags_are_told_of_them() -> None:
 
     assert "pod-eviction-timeout" in _flags_told(flags, "1.26.15")
     assert "pod-eviction-timeout" not in _flags_told(flags, "1.27.0")
+
+
+def test_a_limit_of_requests_is_told_where_it_was_given() -> None:
+    flags = draw_upstream_world(1).flags
+    limited = _flags_told(replace(flags, kube_api_qps=5.0, kube_api_burst=10), "1.37.0")
+
+    assert "kube-api-qps" not in _flags_told(flags, "1.37.0")
+    assert (limited["kube-api-qps"], limited["kube-api-burst"]) == ("5", "10")

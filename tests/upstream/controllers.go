@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 )
 
 // cachesFillIn is how long before its first tick a process begins to list: it looks every 100 ms whether all is there.
@@ -13,9 +14,13 @@ const cachesFillIn = 150 * time.Millisecond
 // finishedPodsKept is --terminated-pod-gc-threshold.
 const finishedPodsKept = 12500
 
+// Without --kube-api-qps and --kube-api-burst.
+const defaultQPS, defaultBurst = 20, 30
+
 // parts is what a process makes its controllers of; how their constructors want it is told by a file of releases/.
 type parts struct {
-	lifecycle, eviction, collection *client
+	// Upstream makes a client, so a limit, each time that a controller asks for one.
+	lifecycle, eviction, collection kubernetes.Interface
 	informers                       informers.SharedInformerFactory
 	flags                           flags
 }
@@ -26,14 +31,14 @@ type parts struct {
 // clock never gives.
 func (w *world) prepare(alive context.Context, seed int64) func() {
 	ctx := context.Background()
-	slowest := time.Duration(w.spec.SlowestWriteNs)
-	made := parts{
-		lifecycle:  newClient(alive, w.store, true, slowest, seed),
-		eviction:   newClient(alive, w.store, true, slowest, seed+1),
-		collection: newClient(alive, w.store, false, slowest, seed+2),
-		flags:      w.spec.Flags,
+	client := func(number int64) kubernetes.Interface {
+		return w.controllerClient(newPauses(alive, 0, time.Duration(w.spec.SlowestWriteNs), seed+number))
 	}
-	made.informers = informers.NewSharedInformerFactory(made.lifecycle, 0)
+	made := parts{
+		lifecycle: client(0), eviction: client(1), collection: client(2),
+		informers: newInformers(alive, w.store),
+		flags:     w.spec.Flags,
+	}
 	made.flags.NodeMonitorPeriod += time.Duration(w.spec.TickCostNs)
 	controllers := made.controllers(ctx)
 	made.informers.Start(ctx.Done())
@@ -42,6 +47,15 @@ func (w *world) prepare(alive context.Context, seed int64) func() {
 			go run()
 		}
 	}
+}
+
+// controllerClient is a client as kube-controller-manager gives it to a controller.
+func (w *world) controllerClient(pauses *pauses) kubernetes.Interface {
+	qps, burst := w.spec.Flags.KubeAPIQPS, w.spec.Flags.KubeAPIBurst
+	if qps == 0 {
+		qps, burst = defaultQPS, defaultBurst
+	}
+	return newClientset(w.store, pauses, qps, burst)
 }
 
 func must(err error) {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"sort"
@@ -72,6 +73,10 @@ func accessor(object runtime.Object) metav1.Object {
 
 func notFound(resource, name string) error {
 	return apierrors.NewNotFound(schema.GroupResource{Resource: resource}, name)
+}
+
+func conflict(resource, name, why string) error {
+	return apierrors.NewConflict(schema.GroupResource{Resource: resource}, name, errors.New(why))
 }
 
 // get returns a copy.
@@ -150,7 +155,7 @@ func (s *store) modify(resource, namespace, name string, edit func(runtime.Objec
 		return was.DeepCopyObject(), nil
 	}
 	if wanted := accessor(is).GetResourceVersion(); wanted != "" && wanted != accessor(was).GetResourceVersion() {
-		return nil, apierrors.NewConflict(schema.GroupResource{Resource: resource}, name, fmt.Errorf("the object has been modified"))
+		return nil, conflict(resource, name, "the object has been modified")
 	}
 	if same(was, is) {
 		return was.DeepCopyObject(), nil
@@ -196,7 +201,7 @@ func (s *store) deletePod(namespace, name string, asked *int64, uid types.UID) e
 	}
 	was := object.(*v1.Pod)
 	if uid != "" && uid != was.UID {
-		return apierrors.NewConflict(schema.GroupResource{Resource: pods}, name, fmt.Errorf("the UID does not match"))
+		return conflict(pods, name, "the UID does not match")
 	}
 	grace := int64(30)
 	if was.Spec.TerminationGracePeriodSeconds != nil {

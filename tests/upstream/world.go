@@ -9,7 +9,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // spec is one world. Instants are nanoseconds since the first instant of the clock; the scenario
@@ -43,6 +42,9 @@ type flags struct {
 	// Up to 1.26.
 	EnableTaintManager bool          `json:"enableTaintManager"`
 	PodEvictionTimeout time.Duration `json:"podEvictionTimeoutNs"`
+	// 0: what it has by itself (20 requests a second after 30 at once).
+	KubeAPIQPS   float32 `json:"kubeApiQps"`
+	KubeAPIBurst int     `json:"kubeApiBurst"`
 }
 
 // event is one thing that is done to the cluster; Action is one of the scenario format's.
@@ -173,12 +175,7 @@ func (w *world) snapshot() json.RawMessage {
 	for _, resource := range w.store.resources() {
 		found, _ := w.store.list(resource, "")
 		for _, each := range found {
-			kinds, _, err := scheme.Scheme.ObjectKinds(each)
-			if err != nil {
-				panic(err)
-			}
-			each.GetObjectKind().SetGroupVersionKind(kinds[0])
-			items = append(items, each)
+			items = append(items, named(each))
 		}
 	}
 	text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": items})

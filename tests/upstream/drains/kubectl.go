@@ -1,22 +1,17 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -25,7 +20,6 @@ import (
 	registryrest "k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -158,8 +152,8 @@ type server struct {
 func (w *world) newServer(seed int64) *server {
 	rng := rand.New(rand.NewSource(seed))
 	slow := rng.Float64()
-	budgets := newClient(w.ctx, w.store, true, 0, seed).between(2*millisecond, time.Duration((3+33*slow)*float64(millisecond)))
-	written := newClient(w.ctx, w.store, true, 0, seed+1).between(1100*time.Microsecond, time.Duration((2+30*slow)*float64(millisecond)))
+	budgets := newPauses(w.ctx, 2*millisecond, time.Duration((3+33*slow)*float64(millisecond)), seed)
+	written := newPauses(w.ctx, 1100*time.Microsecond, time.Duration((2+30*slow)*float64(millisecond)), seed+1)
 	return &server{world: w, pods: w.podStorage(written, budgets), rng: rng, slow: slow}
 }
 
@@ -173,31 +167,7 @@ func (s *server) RoundTrip(request *http.Request) (*http.Response, error) {
 	time.Sleep(s.draw(halfTrip))
 	found, err := s.answer(request)
 	time.Sleep(s.draw(halfTrip))
-	code, header := http.StatusOK, http.Header{"Content-Type": {"application/json"}}
-	if err != nil {
-		status := statusOf(err)
-		found, code = status, int(status.Code)
-		if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
-			header.Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
-		}
-	} else if status, is := found.(*metav1.Status); is && status.Code != 0 {
-		code = int(status.Code)
-	}
-	text, err := json.Marshal(found)
-	if err != nil {
-		panic(err)
-	}
-	return &http.Response{StatusCode: code, Status: strconv.Itoa(code), Header: header, Body: io.NopCloser(bytes.NewReader(text)), Request: request}, nil
-}
-
-func statusOf(err error) *metav1.Status {
-	var known apierrors.APIStatus
-	if !errors.As(err, &known) {
-		panic(err)
-	}
-	status := known.Status()
-	status.Kind, status.APIVersion = "Status", "v1"
-	return &status
+	return response(request, found, err), nil
 }
 
 func (s *server) answer(request *http.Request) (any, error) {
@@ -242,14 +212,6 @@ func (s *server) node(request *http.Request, name string) (any, error) {
 	return found, nil
 }
 
-func bodyOf(request *http.Request) []byte {
-	text, err := io.ReadAll(request.Body)
-	if err != nil {
-		panic(err)
-	}
-	return text
-}
-
 func (s *server) podList(request *http.Request) any {
 	query := request.URL.Query()
 	selector, err := labels.Parse(query.Get("labelSelector"))
@@ -269,12 +231,7 @@ func (s *server) podList(request *http.Request) any {
 
 func (s *server) pod(request *http.Request, namespace, name string) (any, error) {
 	if request.Method == http.MethodDelete {
-		options := &metav1.DeleteOptions{}
-		if text := bodyOf(request); len(text) > 0 {
-			if _, _, err := scheme.Codecs.UniversalDeserializer().Decode(text, nil, options); err != nil {
-				panic(err)
-			}
-		}
+		options := deleteOptions(bodyOf(request))
 		ctx := requestFor("delete", "", namespace)
 		_, _, err := s.pods.Pod.Delete(ctx, name, registryrest.ValidateAllObjectFunc, options)
 		return &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess}, err

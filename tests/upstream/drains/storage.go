@@ -22,7 +22,7 @@ import (
 )
 
 // podStorage is upstream's REST storage of pods, with its Eviction API, over the store instead of etcd.
-func (w *world) podStorage(written, budgets *client) podstorage.PodStorage {
+func (w *world) podStorage(written, budgets *pauses) podstorage.PodStorage {
 	options := generic.RESTOptions{
 		StorageConfig:  &storagebackend.ConfigForResource{},
 		ResourcePrefix: pods,
@@ -30,12 +30,12 @@ func (w *world) podStorage(written, budgets *client) podstorage.PodStorage {
 			*storagebackend.ConfigForResource, string, func(runtime.Object) (string, error), func() runtime.Object, func() runtime.Object,
 			storage.AttrFunc, storage.IndexerFuncs, *cache.Indexers,
 		) (storage.Interface, factory.DestroyFunc, error) {
-			return storedPods{world: w, client: written}, func() {}, nil
+			return storedPods{world: w, pauses: written}, func() {}, nil
 		},
 	}
 	// Releases differ in the last parameters, which only exec and the like need.
 	make := reflect.ValueOf(podstorage.NewStorage)
-	given := []reflect.Value{reflect.ValueOf(options), {}, {}, reflect.ValueOf(budgets.PolicyV1())}
+	given := []reflect.Value{reflect.ValueOf(options), {}, {}, reflect.ValueOf(newClientset(w.store, budgets, -1, 0).PolicyV1())}
 	for i := range make.Type().NumIn() {
 		if i == len(given) {
 			given = append(given, reflect.Value{})
@@ -55,7 +55,7 @@ func (w *world) podStorage(written, budgets *client) podstorage.PodStorage {
 type storedPods struct {
 	storage.Interface
 	world  *world
-	client *client
+	pauses *pauses
 }
 
 func (s storedPods) Versioner() storage.Versioner { return storage.APIObjectVersioner{} }
@@ -84,7 +84,7 @@ func external(pod runtime.Object) *v1.Pod {
 
 func (s storedPods) Get(_ context.Context, key string, options storage.GetOptions, into runtime.Object) error {
 	namespace, name := keyParts(key)
-	s.client.readPause()
+	s.pauses.readPause()
 	found, err := s.world.store.get(pods, namespace, name)
 	if err != nil {
 		return storage.NewKeyNotFoundError(key, 0)
@@ -113,7 +113,7 @@ func (s storedPods) GuaranteedUpdate(
 		if err != nil {
 			return err
 		}
-		s.client.wait()
+		s.pauses.wait()
 		wanted := external(is)
 		wanted.ResourceVersion = accessor(found).GetResourceVersion()
 		written, err := s.world.store.modify(pods, namespace, name, func(runtime.Object) (runtime.Object, error) { return wanted, nil })
@@ -133,7 +133,7 @@ func (s storedPods) Delete(
 	_ storage.DeleteOptions,
 ) error {
 	namespace, name := keyParts(key)
-	s.client.wait()
+	s.pauses.wait()
 	found, err := s.world.store.get(pods, namespace, name)
 	if err != nil {
 		return storage.NewKeyNotFoundError(key, 0)
@@ -146,16 +146,10 @@ func (s storedPods) Delete(
 	return nil
 }
 
-// between lets a client's steps take from this long to that long.
-func (c *client) between(quickest, slowest time.Duration) *client {
-	c.quickest, c.slowest = quickest, slowest
-	return c
-}
-
 // readPause is how long a read takes.
-func (c *client) readPause() {
-	c.mu.Lock()
-	pause := time.Duration(math.Sqrt(c.rng.Float64()) * float64(c.quickest))
-	c.mu.Unlock()
+func (p *pauses) readPause() {
+	p.mu.Lock()
+	pause := time.Duration(math.Sqrt(p.rng.Float64()) * float64(p.quickest))
+	p.mu.Unlock()
 	time.Sleep(pause)
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/kubernetes/pkg/controller/daemon"
 	"k8s.io/kubernetes/pkg/controller/deployment"
 	"k8s.io/kubernetes/pkg/controller/disruption"
@@ -23,26 +23,25 @@ func init() { prepareOthers = append(prepareOthers, (*world).prepareWorkloads) }
 // assumed of them (DrainTiming), or less.
 func (w *world) prepareWorkloads(alive context.Context, seed int64) func() {
 	ctx := context.Background()
-	made := func(number int64, quickest, slowest time.Duration) *client {
-		return newClient(alive, w.store, true, 0, seed+number).between(quickest, slowest)
-	}
 	slow := w.random()
-	budgets := made(3, 2*millisecond, 3*millisecond+time.Duration(slow*90)*millisecond)
-	owners := made(4, 4*millisecond, 5*millisecond+time.Duration(slow*50)*millisecond)
-	shared := informers.NewSharedInformerFactory(owners, 0)
+	budgets := w.controllerClient(newPauses(alive, 2*millisecond, 3*millisecond+time.Duration(slow*90)*millisecond, seed+3))
+	owners := func(number int64) kubernetes.Interface {
+		return w.controllerClient(newPauses(alive, 4*millisecond, 5*millisecond+time.Duration(slow*50)*millisecond, seed+number))
+	}
+	shared := newInformers(alive, w.store)
 	core, apps := shared.Core().V1(), shared.Apps().V1()
 	disruptions := disruption.NewDisruptionController(
 		ctx, core.Pods(), shared.Policy().V1().PodDisruptionBudgets(), core.ReplicationControllers(), apps.ReplicaSets(), apps.Deployments(),
 		apps.StatefulSets(), budgets, meta.NewDefaultRESTMapper(nil), nil, budgets.Discovery())
-	replicaSets := replicaset.NewReplicaSetController(ctx, apps.ReplicaSets(), core.Pods(), owners, replicaset.BurstReplicas)
+	replicaSets := replicaset.NewReplicaSetController(ctx, apps.ReplicaSets(), core.Pods(), owners(4), replicaset.BurstReplicas)
 	statefulSets := statefulset.NewStatefulSetController(
-		ctx, core.Pods(), apps.StatefulSets(), core.PersistentVolumeClaims(), apps.ControllerRevisions(), owners)
-	deployments, err := deployment.NewDeploymentController(ctx, apps.Deployments(), apps.ReplicaSets(), core.Pods(), owners)
+		ctx, core.Pods(), apps.StatefulSets(), core.PersistentVolumeClaims(), apps.ControllerRevisions(), owners(5))
+	deployments, err := deployment.NewDeploymentController(ctx, apps.Deployments(), apps.ReplicaSets(), core.Pods(), owners(6))
 	if err != nil {
 		panic(err)
 	}
 	daemons, err := daemon.NewDaemonSetsController(
-		ctx, apps.DaemonSets(), apps.ControllerRevisions(), core.Pods(), core.Nodes(), owners, flowcontrol.NewBackOff(time.Second, 15*time.Minute))
+		ctx, apps.DaemonSets(), apps.ControllerRevisions(), core.Pods(), core.Nodes(), owners(7), flowcontrol.NewBackOff(time.Second, 15*time.Minute))
 	if err != nil {
 		panic(err)
 	}
