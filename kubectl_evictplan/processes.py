@@ -97,8 +97,8 @@ def _end_with_parent() -> None:
 _NO_MEMORY, _FAILED = 254, 255
 # The largest supported cluster and its copy take a third of that together.
 _BYTES_FOR_COPIES = 1 << 30
-# As much as a pipe holds.
-_SENT_AT_ONCE = 1 << 16
+# As much as a pipe holds, and as much as one may hold for whom the administrator allows no more.
+_SENT_AT_ONCE, _PIPE_BYTES = 1 << 16, 1 << 20
 # A thread that had no memory to begin with tells nobody that it ended: it is looked for so often.
 _LOST_THREAD_SECONDS = 1.0
 
@@ -178,7 +178,7 @@ def answer_of_copy(function: Callable[[], bytes]) -> Iterator[Callable[[], bytes
     None where no copy is to be had, or it failed: whoever asks does it without.
     """
     try:
-        ours, theirs = os.pipe()
+        ours, theirs = _wide_pipe()
     except OSError:
         yield lambda: None
         return
@@ -261,7 +261,7 @@ class Copy:
 
 def _begun(work: Callable[[FileIO], object]) -> Copy | None:
     try:
-        theirs, ours = os.pipe()
+        theirs, ours = _wide_pipe()
     except OSError:
         return None
     try:
@@ -274,6 +274,17 @@ def _begun(work: Callable[[FileIO], object]) -> Copy | None:
         _end_as_copy(work, theirs, ours)
     os.close(theirs)
     return Copy(number, ours)
+
+
+def _wide_pipe() -> tuple[int, int]:
+    """A pipe (to read from, to write to) that holds so much that who sends large pieces need not wait for each to be read."""
+    ends = os.pipe()
+    if sys.platform == "linux":
+        import fcntl
+
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(ends[1], fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+    return ends
 
 
 def may_have_copy() -> bool:

@@ -350,3 +350,19 @@ def test_without_threads_everything_is_done_here(monkeypatch: pytest.MonkeyPatch
     assert not processes.may_have_workers()
     done = Workers(2).answers(lambda _: os.getpid(), range(3), lambda _: None)
     assert set(done) == {os.getpid()}
+
+
+@ONLY_LINUX
+def test_large_pieces_are_sent_before_they_are_read() -> None:
+    code = """
+come, go = os.pipe()
+def work(stream):
+    os.read(come, 1)
+    print(len(processes.read_all_of(stream, 500_000)), flush=True)
+with processes.in_copy(work) as copy:
+    copy.send(bytes(500_000), at_once=True)
+    os.write(go, b".")
+    copy.wait()
+"""
+
+    assert told_by(code) == ["500000"]
