@@ -37,7 +37,7 @@ from trace_runs import (
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "upstream"))
 
-from drawn.crowded_worlds import draw_crowded_world
+from drawn.upstream_crowded_worlds import draw_upstream_crowded_world
 from drawn.upstream_drain_worlds import draw_upstream_drain_world
 from drawn.upstream_worlds import NAMESPACE, Flags, Happening, UpstreamWorld, draw_upstream_world
 from judge_drains import drain_disagreements, record_drains
@@ -56,7 +56,7 @@ WRITES_IN_A_ROW = 4
 CONTROLLERS, CROWDED, DRAINS = "controllers", "crowded", "drains"
 KINDS: dict[str, Callable[[int], UpstreamWorld]] = {
     CONTROLLERS: draw_upstream_world,
-    CROWDED: draw_crowded_world,
+    CROWDED: draw_upstream_crowded_world,
 }
 Document = dict[str, Any]
 

@@ -14,7 +14,7 @@ from kubectl_evictplan.kube.durations import SECOND_NS
 MOST_PODS = 330
 
 
-def draw_crowded_world(seed: int) -> UpstreamWorld:
+def draw_upstream_crowded_world(seed: int) -> UpstreamWorld:
     """The world of a seed."""
     rng = random.Random(f"crowded {seed}")
     start_ns = rng.randint(70 * SECOND_NS, 400 * SECOND_NS)
@@ -34,6 +34,8 @@ class _Crowd(Drawing):
         super().__init__(rng, start_ns, end_ns)
         self._lists = [self.tolerations() for _ in range(rng.choice((1, 2, 4)))]
         self._left = MOST_PODS
+        # Pods that are ready are marked with their node, one request each.
+        self._are_ready = rng.random() < 0.3
 
     def kinds(self) -> tuple[Callable[[int], Iterator[Happening]], ...]:
         """What may happen, each as often as it stands here."""
@@ -54,9 +56,10 @@ class _Crowd(Drawing):
         return [dict(one) for one in self.rng.choice(self._lists)]
 
     def pod(self, name: str, node: str, *, admitted: bool) -> Manifest:
-        """A pod that is ready, so that it is marked with its node."""
+        """A pod that is ready, or none is."""
         made = super().pod(name, node, admitted=admitted)
-        made["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+        if self._are_ready:
+            made["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
         return made
 
     def _taints_together(self, at_ns: int) -> Iterator[Happening]:
