@@ -277,8 +277,11 @@ class LatestServices:
             return latest_ns if latest_ns is not None and latest_ns < until_ns else None
         step_ns, token_ns = self._courses.step_max_ns, token_max_ns(run.rate_qps)
         begun_ns = run.segments[0][0]
-        # The limiter has its rate from then on; and a tick has put the node in line.
+        # The limiter has its rate from then on, and may be a new one; and a tick has put the node in line.
         steady_ns = begun_ns + 3 * step_ns
+        has_token = begun_ns == 0 and self._has_its_token(zone, until_ns)
+        if has_token:
+            steady_ns = 0
         settled_ns, wasted = max(from_ns + step_ns, steady_ns), 0
         if self._configuration.profile.taint_on_current_condition:
             # A pass that still sees a node as ready wastes a token, and the next tick puts the node in line again.
@@ -286,7 +289,7 @@ class LatestServices:
             wasted = wasted_tokens_max(run.rate_qps)
         # Then there is a token, unless somebody has just taken it who takes no more: one more only where the bucket may be
         # a new and empty one.
-        is_full = settled_ns - token_ns >= steady_ns
+        is_full = has_token or settled_ns - token_ns >= steady_ns
         since_ns = (settled_ns - token_ns if is_full else begun_ns) - 3 * step_ns
         latest_ns = settled_ns
         while latest_ns < until_ns:
@@ -304,6 +307,11 @@ class LatestServices:
         if latest_ns >= until_ns or spells.tokens((since_ns, latest_ns), wasted) is None:
             return None
         return latest_ns
+
+    def _has_its_token(self, zone: str, until_ns: int) -> bool:
+        """Whether the process that runs until then surely has a token of the zone at the start, of the limiter that the zone has since long before."""
+        known = zone not in self._left and not self.rates.before.zones
+        return known and self._life_until(until_ns).warm
 
     def _last_entry_ns(self, zone: str, run: Run, from_ns: int) -> int:
         """Likewise where every tick puts another entry in line of each node that waits (1.19.0-8, 1.20.0-4): first in, first out."""

@@ -281,6 +281,18 @@ def test_a_node_waits_for_those_that_may_be_in_line_with_it_and_for_no_others() 
     assert surely_deleted(pod, silent, beside, *back, later) == {pod.key: 65}
 
 
+def test_a_zone_in_which_everybody_was_ready_for_long_has_its_token_from_the_start() -> None:
+    pod = make_pod("p", "n0")
+    # The tick until 6 s finds it not ready, and a pass has a token for it at once.
+    down = make_event(1, "node-ready", "n0", status="False")
+    assert surely_deleted(pod, down, make_event(7, "node-ready", "n0", status="True")) == {
+        pod.key: 6
+    }
+    # Others that were not ready just before may have it, in any order.
+    others = make_event(0.5, "node-ready", "n1", status="False")
+    assert surely_deleted(pod, down, others) == {pod.key: 16}
+
+
 def test_where_the_state_of_a_zone_is_not_sure_nobody_knows_when_a_node_is_served() -> None:
     pod = make_pod("p", "n0")
     several = make_event(1, "kubelet-stop", [f"n{number}" for number in range(6)])
