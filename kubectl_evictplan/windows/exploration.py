@@ -159,8 +159,9 @@ def _explored(
     fates = PodFates(snapshot, scenario, configuration, horizon_ns, result, bounds)
     # What costs little comes first, and leaves the rest to what costs more.
     worlds = sorted(_worlds(result.affected, snapshot, scenario), key=partial(_waits_in, runs))
+    of_pods = budget.part(1)
     for number, names in enumerate(worlds):
-        fates.explore(names, runs, budget.part(len(worlds) - number))
+        fates.explore(names, runs, of_pods.part(len(worlds) - number))
     for (
         name
     ) in slow:  # perhaps no run gave it up, for renewals of those that stay up are not varied

@@ -173,7 +173,20 @@ class Replays:
                 known = self._known_of(asked._replace(rules=simpler), placed)
                 if known is not None and would_matter(known):
                     known = None
-        return known
+        return known or self._without_holding(asked, placed)
+
+    def _without_holding(self, asked: Asked, placed: Placed) -> Replayed | None:
+        """A replay in which one of the tokens that are to be held comes as late by itself."""
+        held = asked.rules.held
+        for token, until_ns in held:
+            others = tuple(other for other in held if other[0] != token)
+            rules = replace(asked.rules, held=others)
+            known = self._known_of(asked._replace(rules=rules), placed)
+            if known is not None and all(
+                at_ns >= until_ns for at_ns in known.tokens.at_ns[token : token + 1]
+            ):
+                return known
+        return None
 
 
 def _replayed(asked: Asked, placed: Placed) -> Replayed:

@@ -238,7 +238,8 @@ class PodFates:
             if self._instants_vary:
                 world = worlds.get(id(end.scenario), world)
             seen = self._seen_of(names, run, latest=latest)
-            share = budget.part(len(ends) - number)
+            # What is left out at one end leaves the pods to bounds: then few samples from everywhere are all that is wanted.
+            share = budget.part(len(ends) - number) if is_sampled else budget
             on_grid = seen, run.first.timing, run.last.timing
             if not tried.end_again((seen, on_grid), slot, run.piece, share):
                 found = _played_back(

@@ -5,12 +5,16 @@ Seconds; a token every four, a tick every second.
 
 from __future__ import annotations
 
+from building.builders import ns
+from msgspec.structs import replace
 from windows.lines import LAG, Line
 
 from kubectl_evictplan.cluster.timeline import Told
 from kubectl_evictplan.windows.budget import Budget
 from kubectl_evictplan.windows.line_replays import Replays
 from kubectl_evictplan.windows.unknowns.lines import PassLag
+from kubectl_evictplan.windows.unknowns.order_in_line import first_leaves_first
+from kubectl_evictplan.windows.zone_lines import ZoneLine, groups_of
 
 
 def _two_wait_and_one_joins(tick: float) -> Line:
@@ -53,6 +57,34 @@ def test_a_token_that_two_wait_for_only_if_its_pass_is_late_is_followed_by_one_t
     assert spans[0][0] == 5
     assert 13.05 < spans[-1][1] <= 13.06
     assert not certain
+
+
+def _three_tokens_meet_who_joins(after: float) -> Line:
+    """The tokens at 9, 13 and 17 meet ticks so long after them; b is back when a later one may just be there."""
+    line = Line(rate=0.25, step=1)
+    line.silent(5, *"abcde")
+    for token, name in ((9, "f"), (13, "g"), (17, "h")):
+        line.silent(token + after, name)
+    line.returns(21.3, 21.4, "b")
+    return line
+
+
+def test_three_tokens_that_may_come_before_somebody_joins_or_after_that_are_tried_together() -> (
+    None
+):
+    waits = _three_tokens_meet_who_joins(0.1).waits(Replays(Budget()))
+    assert not any(wait.missed for several in waits.values() for wait in several)
+
+
+def test_a_token_that_is_late_because_the_one_before_it_is_held_is_not_held_as_well() -> None:
+    line, known = _three_tokens_meet_who_joins(0.1), Replays(Budget())
+    asked = ZoneLine(line.told), line.rules
+    first, both = ((1, ns(9.1) + 1),), ((1, ns(9.1) + 1), (2, ns(13.1) + 1))
+    order = first_leaves_first, groups_of(asked[:1]), ns(12)
+    alone = known.of(asked[0], replace(asked[1], held=first), *order)
+    assert known.of(asked[0], replace(asked[1], held=both), *order) is alone
+    sooner = known.of(asked[0], replace(asked[1], held=both[1:]), *order)
+    assert sooner.tokens.at_ns[1] < alone.tokens.at_ns[1]
 
 
 def test_lags_in_between_for_which_nothing_is_left_are_missed() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from upstream_runs import UPSTREAM, Case, load_cases
+from upstream_runs import RELEASE, UPSTREAM, Case, load_cases
 
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.prediction.document import Eviction, Prediction
@@ -41,6 +41,15 @@ def test_a_scenario_ends_as_with_upstreams_controller(case: Case) -> None:
 )
 def test_every_copied_scenario_ends_as_with_upstreams_controller(case: Case) -> None:
     assert not [line for release in case.exact for line in case.disagreements(release)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["mix-500", "status-210"])
+def test_a_few_nodes_that_come_and_go_in_small_zones_are_explored_wholly(name: str) -> None:
+    case = next(case for case in CASES if case.name == name)
+    prediction = predict(*case.question(RELEASE, phase_known=False))
+    assert prediction.inputs.coverage is not None
+    assert not prediction.inputs.coverage.outer_bound
 
 
 # -- cases that were once predicted wrongly ---------------------------------------------------------

@@ -173,7 +173,7 @@ TIE_NS = 10
 # Tokens that are held at one change of a limiter, each in replays of its own.
 _HELD_MAX = 4
 # Of so many numbers all are tried together.
-_HELD_TOGETHER_MAX = 2
+_HELD_TOGETHER_MAX = 3
 
 
 class LagsBetween(msgspec.Struct, frozen=True):
@@ -218,11 +218,12 @@ def lags_between(replayed: Sequence[Replayed], tokens_ns: Sequence[Sequence[int]
 
 
 def _held_together(held: Sequence[tuple[int, Held]]) -> Iterator[tuple[Held, ...]]:
-    """Each alone, and each with one of another number."""
-    yield from ((one,) for _, one in held)
-    for (number, one), (other_number, other) in combinations(held, _HELD_TOGETHER_MAX):
-        if number != other_number and one[0] != other[0]:
-            yield one, other
+    """Each alone, and then together with others, each of another number."""
+    for together in range(1, _HELD_TOGETHER_MAX + 1):
+        for several in combinations(held, together):
+            numbers, tokens = {number for number, _ in several}, {one[0] for _, one in several}
+            if len(numbers) == len(tokens) == together:
+                yield tuple(one for _, one in several)
 
 
 def _is_late(place: int, rules: LineRules) -> bool:
