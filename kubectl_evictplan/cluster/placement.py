@@ -92,6 +92,46 @@ def left_over(node: Node, pods: Iterable[Pod]) -> Mapping[str, int]:
     return left
 
 
+class _DrainedNodes:
+    """Nodes of drains, in their order; soon all of them have a cordon, which keeps away whoever does not tolerate it."""
+
+    def __init__(self, state: ClusterState, names: Collection[str]) -> None:
+        self._nodes = state.nodes
+        self._names = dict.fromkeys(names)
+        self._uncordoned = self._without_cordon()
+        # Pods of a template share their tolerations; the first pod keeps them alive.
+        self._tolerating: dict[int, tuple[Pod, bool]] = {}
+
+    def _without_cordon(self) -> dict[str, None]:
+        return dict.fromkeys(name for name in self._names if self._is_open(name))
+
+    def _is_open(self, name: str) -> bool:
+        node = self._nodes.get(name)
+        return node is not None and not node.unschedulable
+
+    def note(self, node: Node | None) -> None:
+        """Something of the node has changed."""
+        name = "" if node is None else node.name
+        if not self._is_open(name):
+            self._uncordoned.pop(name, None)
+        elif name in self._names and name not in self._uncordoned:
+            self._uncordoned = self._without_cordon()
+
+    def letting_in(self, pod: Pod) -> Iterator[str]:
+        """Those that let the pod in now."""
+        for name in self._names if self._tolerates_cordon(pod) else self._uncordoned:
+            node = self._nodes.get(name)
+            if node is not None and _is_ready(node) and lets_in(node, pod):
+                yield name
+
+    def _tolerates_cordon(self, pod: Pod) -> bool:
+        known = self._tolerating.get(id(pod.tolerations))
+        if known is None:
+            tolerates = tolerates_cordon(pod)
+            known = self._tolerating[id(pod.tolerations)] = (pod, tolerates)
+        return known[1]
+
+
 class Placement:
     """Binds pods that appear unbound and makes them Ready."""
 
@@ -107,7 +147,7 @@ class Placement:
         """``drained``: nodes of drains. ``elsewhere``: the other nodes of the cluster, ``rooms``: who finds one there."""
         self._state = state
         self._timing = timing
-        self._drained = drained
+        self._drained = _DrainedNodes(state, drained)
         self._elsewhere = elsewhere
         self._rooms = rooms
         self._ready_of = dict(timing.ready_by_owner)
@@ -137,6 +177,7 @@ class Placement:
             self._taken[room] -= 1
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        self._drained.note(new if new is not None else old)
         if new is not None and _is_ready(new):
             waiting, self._unschedulable = self._unschedulable, {}
             for key, uid in waiting.items():
@@ -148,24 +189,19 @@ class Placement:
         events, number = self._state.events, self._state.number(pod.key)
         delay_ns = self._timing.latency_ns(Latency.BIND_POD, number, events.now_ns)
         late = self._timing.late_views > self._timing.draw("late view", number)
-        seen = tuple(self._letting_in(pod)) if late else ()
+        seen = tuple(self._drained.letting_in(pod)) if late else ()
         events.schedule(
             events.now_ns + delay_ns, Priority.OUTSIDE, lambda: self._bind(pod.key, pod.uid, seen)
         )
-
-    def _letting_in(self, pod: Pod) -> Iterator[str]:
-        """Nodes of drains that let the pod in now."""
-        for name in self._drained:
-            node = self._state.nodes.get(name)
-            if node is not None and _is_ready(node) and lets_in(node, pod):
-                yield name
 
     def _bind(self, key: str, uid: str, seen: Sequence[str]) -> None:
         """``seen``: nodes of drains that let it in when it was made, for a scheduler that knows of nothing newer."""
         pod = self._state.pods.get(key)
         if pod is None or pod.uid != uid or pod.deletion_timestamp_ns is not None:
             return
-        nodes = [name for name in seen if name in self._state.nodes] or [*self._letting_in(pod)]
+        nodes = [name for name in seen if name in self._state.nodes] or [
+            *self._drained.letting_in(pod)
+        ]
         number = self._state.number(key)
         joins = self._timing.draw("joins", number) < self._timing.joins_drained_nodes
         elsewhere = self._finds_room(pod)
@@ -234,6 +270,11 @@ class Placement:
 def _is_ready(node: Node) -> bool:
     ready = node.condition("Ready")
     return ready is not None and ready.status == "True"
+
+
+def tolerates_cordon(pod: Pod) -> bool:
+    """Whether a cordon does not keep the pod away."""
+    return bool(get_matching_tolerations((CORDON,), pod.tolerations)[0])
 
 
 def lets_in(node: Node, pod: Pod) -> bool:

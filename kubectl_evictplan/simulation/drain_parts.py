@@ -97,7 +97,8 @@ def drain_parts(
     replication = ReplicationControllers(
         state, workloads, timing, profile.stateful_set_availability, missing_pods(snapshot)
     )
-    others = (node for node in snapshot.nodes if node.name not in drained)
+    emptied = frozenset(drained)
+    others = (node for node in snapshot.nodes if node.name not in emptied)
     elsewhere = Elsewhere(others, snapshot.pods)
     placement = Placement(state, timing, drained, elsewhere=elsewhere, rooms=rooms)
     placement.start_pods_of_snapshot(state.events.now_ns)

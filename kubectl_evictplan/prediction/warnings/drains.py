@@ -181,12 +181,14 @@ def budget_allows_nothing(context: WarningContext) -> Statements:
             always = budgets[place].unhealthy_pod_eviction_policy == ALWAYS_ALLOW
             if pod.ready == "True" or not always:
                 covered.setdefault(place, []).append(pod.key)
+    owners_of: dict[int, set[tuple[str, str, str] | None]] = {}
+    for pod in found.world.snapshot.pods if covered else ():
+        for place in index.matching(pod):
+            owners_of.setdefault(place, set()).add(owner_key(pod))
     for place, pods in sorted(covered.items()):
         budget = budgets[place]
         expected, desired = budget.expected_pods, budget.desired_healthy
-        owners = {
-            owner_key(pod) for pod in found.world.snapshot.pods if place in index.matching(pod)
-        }
+        owners = owners_of[place]
         if not owners.isdisjoint(unknown):
             # They may make more, as they have too few, or have more than they want.
             continue

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from kubectl_evictplan.cluster.kubelets import OVERDUE_NS, ended_by_ns
 from kubectl_evictplan.cluster.placement import lets_in
 from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE
-from kubectl_evictplan.controllers.replication import REPLACED, STATEFUL_SET, owner_key
+from kubectl_evictplan.controllers.replication import STATEFUL_SET, owner_key
 from kubectl_evictplan.engine.drain_timing import Latency, range_ns
 from kubectl_evictplan.kube.drain_filters import Decision, DrainOptions, filter_pods
 from kubectl_evictplan.kube.durations import SECOND_NS
@@ -27,11 +27,11 @@ from kubectl_evictplan.windows.drains.delays import TIMEOUT_MIN_NS, PodDelays, p
 from kubectl_evictplan.windows.drains.deleted_by_others import is_steady
 from kubectl_evictplan.windows.drains.instants import NodeDrain
 from kubectl_evictplan.windows.drains.others import OtherEvents
+from kubectl_evictplan.windows.drains.replaced import ReplacedPods, refilled_owners
 from kubectl_evictplan.windows.drains.world import (
     DrainWorld,
     Stranger,
     active_anywhere,
-    active_pods,
     orphans,
     short_owners,
     unknown_owners,
@@ -147,15 +147,15 @@ class DrainPlan:
         self.ever_there = (*world.snapshot.pods, *created)
         self.others = OtherEvents(world, scenario)
         self.node_of = {pod.key: pod.node_name for pod in self.ever_there}
-        self._unbound = {pod.key for pod in world.snapshot.pods if not pod.node_name}
+        self._names_of = [frozenset(event.nodes) for event in self.drains]
         self._times = Counter(name for event in self.drains for name in event.nodes)
         self._daemon_sets = known_daemon_sets(world.snapshot)
         self.short, self.overfull = short_owners(world.snapshot), _overfull(world)
         # Owners that may have too few pods, or too many.
         self.unknown = unknown_owners(world.snapshot)
         # Owners of which a pod may be made at any time, because they lack one, or will soon.
-        self.refilled = {*self.short, *_left_by_some(world)}
-        self.refilled |= _owners_of(orphans(world.snapshot, world.snapshot.pods))
+        self.refilled = refilled_owners(world)
+        self._replaced = ReplacedPods(world.snapshot.pods, created, self.refilled, self.others)
         # Until then nothing happens in the cluster but drains and what follows from them.
         events = (one for one in scenario.events if not one.unschedulable)
         self.calm_ns = _first_ns(events) if world.steady else 0
@@ -200,7 +200,7 @@ class DrainPlan:
             listed = refused or not (may_refuse or perhaps_refuse)
         if refused:
             evicted = guests = leaving = strangers = ()
-        others = [one for one in self.drains if name in one.nodes and self._meet(one, event, name)]
+        others = [one for one in self._draining(name) if self._meet(one, event, name)]
         # Where each of them refuses the node nobody takes away why the others do.
         alone = len(others) == 1 or all(self._found(staying, one.options)[0] for one in others)
         begun_ns = event.latest_ns + cordoning_ns(event)
@@ -285,14 +285,15 @@ class DrainPlan:
         calm = event.latest_ns + cordoning_ns(event) < self.calm_ns
         # To a later node kubectl may come when something else has happened: a cordon keeps most away by then.
         for_ever = self.calm_ns >= HORIZON_DEFAULT_MAX_NS
-        long_calm = calm and (not event.nodes.index(name) or for_ever)
+        long_calm = calm and (name == event.nodes[0] or for_ever)
         labels: dict[tuple[str, str, str], list[Mapping[str, str]]] = {}
         with_empty_dir: set[tuple[str, str, str]] = set()
-        for pod in self.ever_there:
+        for pod in self._replaced.perhaps_coming(
+            early, calm=calm, for_ever=for_ever, cordoned=node.unschedulable
+        ):
             owner = owner_key(pod)
-            if owner is None or owner[0] not in REPLACED:
-                continue
-            missing = owner in self.refilled or pod.key in self._unbound
+            assert owner is not None, "an owner replaces it"
+            missing = self._replaced.is_missing(pod, owner)
             untouched = not for_ever and self.others.leave_alone(pod)
             stays = untouched or long_calm or (calm and not lets_in(cordoned, pod))
             stays = pod.node_name == name or (stays and not self._times[pod.node_name])
@@ -309,14 +310,14 @@ class DrainPlan:
                     with_empty_dir.add(owner)
                 yield pod
         # Which of its owner's pods a new one is like is not known: finalizers, volumes and labels may be those of any.
-        for pod in self.ever_there if labels else ():
+        for pod in self._replaced.of_owners(labels):
             owner = owner_key(pod)
-            if owner is not None and owner in labels:
-                other = owner[0] != STATEFUL_SET and pod.labels not in labels[owner]
-                keeps_data = pod.empty_dir and owner not in with_empty_dir
-                if pod.finalizers or other or keeps_data:
-                    with_empty_dir.update((owner,) if pod.empty_dir else ())
-                    yield pod
+            assert owner is not None, "an owner replaces it"
+            other = owner[0] != STATEFUL_SET and pod.labels not in labels[owner]
+            keeps_data = pod.empty_dir and owner not in with_empty_dir
+            if pod.finalizers or other or keeps_data:
+                with_empty_dir.update((owner,) if pod.empty_dir else ())
+                yield pod
 
     def _strangers(self, process: int, name: str) -> Iterator[Stranger]:
         """What owners that nobody knows may make on the node before kubectl looks at its pods, and it does not leave alone."""
@@ -381,8 +382,12 @@ class DrainPlan:
 
     def _cordoned_ns(self, name: str) -> int:
         """By when some process has cordoned the node."""
-        return min(
-            event.latest_ns + _cordons_ns(event) for event in self.drains if name in event.nodes
+        return min(event.latest_ns + _cordons_ns(event) for event in self._draining(name))
+
+    def _draining(self, name: str) -> Iterator[Drain]:
+        """The processes that drain the node."""
+        return (
+            event for event, names in zip(self.drains, self._names_of, strict=True) if name in names
         )
 
     def _may_be_first(self, name: str, cordoned_ns: int) -> set[str]:
@@ -390,7 +395,7 @@ class DrainPlan:
         return {
             other
             for process, event in enumerate(self.drains)
-            if name not in event.nodes
+            if name not in self._names_of[process]
             for place, other in enumerate(event.nodes)
             if self._begins_ns.get(NodeDrain(process, place, other), event.at_ns)
             <= cordoned_ns + _LATE_VIEW_NS
@@ -449,25 +454,6 @@ def _made_anew(pod: Pod, node: str) -> Pod:
 
 def _first_ns(events: Iterable[ScenarioEvent]) -> int:
     return min((event.at_ns for event in events), default=HORIZON_DEFAULT_MAX_NS)
-
-
-def _owners_of(pods: Iterable[Pod]) -> set[tuple[str, str, str]]:
-    return {key for pod in pods if (key := owner_key(pod)) is not None}
-
-
-def _left_by_some(world: DrainWorld) -> set[tuple[str, str, str]]:
-    """Owners of terminating pods of which it is not certain that they have made another one already."""
-    active = active_pods(world.snapshot)
-    whole = {
-        key
-        for one in world.snapshot.workloads
-        if one.kind != "Job"
-        and active[key := (one.kind, one.namespace, one.name)] >= (one.replicas or 0)
-    }
-    leaving = {
-        owner_key(pod) for pod in world.snapshot.pods if pod.deletion_timestamp_ns is not None
-    }
-    return {key for key in leaving if key is not None and key not in whole}
 
 
 def _overfull(world: DrainWorld) -> set[tuple[str, str, str]]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -44,6 +45,8 @@ from kubectl_evictplan.windows.unknowns.of_drains import CORNERS, DrainLatencies
 # Seeds are as many as the objects of one run allow; several processes meet in more ways than one.
 _SEEDS_MIN, _SEEDS_MAX, _SEEDS_MAX_OF_SEVERAL = 8, 60, 120
 _OBJECTS_OF_SEEDS = 1_800
+# No window rests on runs, so of large worlds few are played, one at least: so many objects in all, and fewer where everything is proven.
+_OBJECTS_PLAYED, _OBJECTS_SHOWN = 24_000, 6_000
 
 
 class DrainExploration(NamedTuple):
@@ -96,7 +99,9 @@ def explore_drains(
     )
     gathered = DrainGathered(drawn)
     whole = replace(scenario, horizon_ns=None)
-    plan = list(DrainLatencies(world, ready, rooms).settle(DrawnRun(0, whole), seeds))
+    latencies = DrainLatencies(world, ready, rooms)
+    runs = (_OBJECTS_SHOWN if bounds.complete else _OBJECTS_PLAYED) // max(objects, 1)
+    plan = list(islice(latencies.settle(DrawnRun(0, whole), seeds), max(runs, 1)))
     for index, run in enumerate(plan):
         gathered.add(run.seed, _play(world, run.scenario, run.timing, rooms), drains)
         if progress is not None:

@@ -1,0 +1,61 @@
+"""A pool of nodes that is drained: cost follows its nodes and pods, not how often these could be put side by side."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from drawn.drain_worlds import CONFIGURATION, App, drain, drained_cluster, drains
+
+from kubectl_evictplan.cluster.readiness import ReadyTimes
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.windows.drains.runs import explore_drains
+
+
+def _calls(nodes: int, **budget: int) -> int:
+    """How many functions a prediction calls that drains so many nodes, with a pod of two apps on each; each app has four."""
+    pool, others = ([f"{name}{at:04}" for at in range(nodes)] for name in "ab")
+    apps = [
+        App(f"{kind}{at:04}", pool[at : at + 4], parallel=True, **budget)
+        for at in range(0, nodes, 4)
+        for kind in "xy"
+    ]
+    snapshot = drained_cluster(*apps, nodes=[*pool, *others])
+    calls = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        prediction = predict(snapshot, drains(drain(*pool)), CONFIGURATION)
+        assert len(prediction.warnings) >= 0
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+@pytest.mark.parametrize("budget", [{}, {"most": 1}, {"most": 0}])
+def test_twice_as_many_drained_nodes_take_twice_the_work(budget: dict[str, int]) -> None:
+    assert _calls(48, **budget) < 2.15 * _calls(24, **budget)
+
+
+def test_of_many_pods_few_runs_are_played() -> None:
+    nodes = [f"n{at:03}" for at in range(40)]
+    played = {}
+    for pods in (1, 40):
+        apps = [App(f"app{at:03}", [name] * pods) for at, name in enumerate(nodes)]
+        seen: list[tuple[str, int, int]] = []
+        explored = explore_drains(
+            drained_cluster(*apps, nodes=[*nodes, "other"]),
+            drains(drain(*nodes)),
+            CONFIGURATION,
+            ReadyTimes(),
+            lambda *told, seen=seen: seen.append(told),
+        )
+        assert explored is not None
+        assert len(seen) == explored.answers.runs
+        played[pods] = len(seen)
+    assert played[40] < played[1] / 2
