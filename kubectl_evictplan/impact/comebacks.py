@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from operator import attrgetter
 
 from kubectl_evictplan.controllers.replication import STATEFUL_SET
 from kubectl_evictplan.impact.deletions import Deletion
-from kubectl_evictplan.impact.fates import Fate
+from kubectl_evictplan.impact.fates import Fate, shared_of
 from kubectl_evictplan.impact.stretches import FOREVER_NS
 from kubectl_evictplan.impact.successors import AT_DELETION
 from kubectl_evictplan.impact.volumes import HELD, NEVER_MOVES, STILL_USED
@@ -53,6 +54,7 @@ _BY_CLOSED = {
     MakesNone.OWNER_DELETED: OWNER_DELETED,
     MakesNone.NAMESPACE_DELETED: NAMESPACE_DELETED,
 }
+_OWNER = attrgetter("owner")
 # The code IDENTITY_HELD where the kubelet is not silent.
 _NOT_CONFIRMED = "not-confirmed"
 # The code VOLUME_HELD where the kubelet is not silent.
@@ -150,10 +152,12 @@ _TELL = {
 
 def not_coming_back(world: World) -> tuple[NotComingBack, ...]:
     """Every pod that is deleted and has nobody in its place by itself, sorted."""
-    claiming = world.volumes.claiming
+    claiming, fates = world.volumes.claiming, world.fates.values()
+    if not (claiming or world.has_gates) and _all_are_replaced(fates):
+        return ()
     found = [
         _row(world, fate, code)
-        for fate in world.fates.values()
+        for fate in fates
         # Most pods have a ReplicaSet, a place to go to and no claim.
         if (kind := fate.owner[1]) not in AT_DELETION
         or fate.key in claiming
@@ -162,6 +166,14 @@ def not_coming_back(world: World) -> tuple[NotComingBack, ...]:
         for code in _codes(world, fate, kind)
     ]
     return tuple(sorted(found, key=lambda one: (one.namespace, one.pod, one.code)))
+
+
+def _all_are_replaced(fates: Collection[Fate]) -> bool:
+    """Whether all have owners that replace them, and a place to go to. Asked of what pods share, not of each of them."""
+    kinds = {kind for _, kind, _ in set(map(_OWNER, fates))}
+    return kinds.issubset(AT_DELETION) and not any(
+        shared.successor.bound[0] >= FOREVER_NS for shared in set(map(shared_of, fates))
+    )
 
 
 def _row(world: World, fate: Fate, code: str) -> NotComingBack:

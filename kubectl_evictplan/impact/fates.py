@@ -154,6 +154,7 @@ class Fate(NamedTuple):
         return self._replace(shared=changed)
 
 
+deletion_of: Callable[[Moving | Fate], Deletion | None] = attrgetter("deletion")
 shared_of: Callable[[Fate], SharedFate] = attrgetter("shared")
 when_away: Callable[[Fate], Absence] = attrgetter("shared.away")
 when_dead: Callable[[Fate], Absence] = attrgetter("shared.dead")
@@ -219,12 +220,14 @@ def fate_of(
     return Fate(*moving, SharedFate(life, successor, away, dead, leaves, True, twice))
 
 
-def end_at_deadlines(fates: dict[str, Fate], start_ns: int) -> None:
+def end_at_deadlines(fates: dict[str, Fate], snapshot: ClusterSnapshot, start_ns: int) -> None:
     """Let pods be perhaps away from their own activeDeadlineSeconds on, unless they surely go before.
 
     The kubelet ends them then (``pastActiveDeadline`` of pkg/kubelet), and their owner, mostly a Job that counts it as
     a failure, makes another or not: nothing is promised.
     """
+    if snapshot.columns.distinct("deadline_ns") <= {None}:
+        return
     some = [(key, fate) for key, fate in fates.items() if fate.pod.deadline_ns is not None]
     for key, fate in some:
         deadline_ns, deletion = fate.pod.deadline_ns, fate.deletion

@@ -10,6 +10,8 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import compress
+from operator import attrgetter
 
 from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
 from kubectl_evictplan.impact.black_holes import dead_endpoints
@@ -21,7 +23,7 @@ from kubectl_evictplan.impact.comebacks import (
     JOB_WAITS,
     VOLUME_HELD,
 )
-from kubectl_evictplan.impact.fates import Fate, OwnerKey
+from kubectl_evictplan.impact.fates import Fate, OwnerKey, deletion_of
 from kubectl_evictplan.impact.finding_items import Facts, Item, Words, certainty_of, owned
 from kubectl_evictplan.impact.finding_kinds import FINDING_KINDS, SEVERITIES, severity_of
 from kubectl_evictplan.impact.finding_words import (
@@ -72,6 +74,7 @@ from kubectl_evictplan.prediction.impact_document import (
 from kubectl_evictplan.prediction.records import CERTAIN, POSSIBLE
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint, DeleteNode
 
+_NODE_NAME, _EMPTY_DIR = attrgetter("pod.node_name"), attrgetter("pod.empty_dir")
 # Who is replaced later than that after a node was given up is slow (``tolerationSeconds`` of most pods).
 _SLOW_SECONDS = 120
 
@@ -338,9 +341,11 @@ def _stays_terminating(facts: Facts) -> Iterator[Item]:
     off = {node for node, life in world.lives.items() if life.may_be_off}
     fates = world.fates.values() if off else ()
     # By identity: alike pods share their deletions.
-    deletions = {id(fate.deletion): fate.deletion for fate in fates}
-    stuck = {at for at, one in deletions.items() if one is not None and one.stuck}
-    numbers = Counter([fate.pod.node_name for fate in fates if id(fate.deletion) in stuck])
+    deletions = list(map(deletion_of, fates))
+    ids = list(map(id, deletions))
+    distinct = dict(zip(ids, deletions, strict=True))
+    stuck = {known for known, one in distinct.items() if one is not None and one.stuck}
+    numbers = Counter(compress(map(_NODE_NAME, fates), map(stuck.__contains__, ids)))
     for node, number in sorted(numbers.items()):
         if node in off:
             text = partial(_told_stuck, node, number)
@@ -364,9 +369,10 @@ def _quorum_lost(facts: Facts) -> Iterator[Item]:
 
 
 def _empty_dir_gone(facts: Facts) -> Iterator[Item]:
+    fates = facts.world.fates.values()
     losing = {
         (fate.owner, fate.deletion.certain)
-        for fate in [fate for fate in facts.world.fates.values() if fate.pod.empty_dir]
+        for fate in compress(fates, map(_EMPTY_DIR, fates))
         if fate.deletion is not None
     }
     for owner, certain in losing:

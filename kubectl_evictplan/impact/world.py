@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import count
-from operator import add, attrgetter, itemgetter
+from operator import add, itemgetter
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.job_tracking import job_controller_runs_in_the_end
@@ -28,6 +28,7 @@ from kubectl_evictplan.impact.fates import (
     SharedFate,
     Told,
     alike,
+    deletion_of,
     end_at_deadlines,
     fate_of,
     is_counted,
@@ -96,8 +97,6 @@ _NOTHING = NodeLife()
 # Of a pod of a StatefulSet its node, and when it holds back those with higher ordinals.
 _Lower = tuple[str, Absence]
 
-_deletion_of = attrgetter("deletion")
-
 
 class World:
     """One prediction, as the impact sees it. Read only once built."""
@@ -146,7 +145,7 @@ class World:
         self.job_ends = job_ends(self.by_owner, self.workloads, self._lost, scenario.start_ns)
         self.placements = Placements() if part else self._places(moving)
         self.fates = self._fates(moving)
-        end_at_deadlines(self.fates, scenario.start_ns)
+        end_at_deadlines(self.fates, snapshot, scenario.start_ns)
         for one in end_jobs(self.fates, self.job_ends, self.by_owner):
             moving.append(one)
             self.by_labels[one.pod.namespace, id(one.pod.labels)].moving.append(one)
@@ -198,7 +197,7 @@ class World:
                 else pod
                 for _, pod, owner, _ in replaced
             ],
-            [deletion.when[0] for deletion in map(_deletion_of, replaced)],
+            [one.when[0] for one in map(deletion_of, replaced) if one is not None],
         )
 
     def _made_anew(self, deleted: Sequence[Moving]) -> Sequence[Moving]:

@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from kubectl_evictplan.kube.objects import Pod
 
 # Fields of which somebody asks all pods: what a file tells of them as columns is kept.
-ASKED_OF_ALL = frozenset({"node_name", "phase", "ready", "deletion_timestamp_ns", "resized"})
+ASKED_OF_ALL = frozenset(
+    {"node_name", "phase", "ready", "deletion_timestamp_ns", "resized", "deadline_ns"}
+)
 
 
 class PodColumns:
