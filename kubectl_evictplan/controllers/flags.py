@@ -71,6 +71,8 @@ class ControllerConfiguration(msgspec.Struct, frozen=True):
     taint_mode: bool
     # The taint eviction controller runs (1.29+ it can be disabled by --controllers).
     taint_eviction_enabled: bool
+    # Taint eviction is a controller of its own, with a client of its own (1.29+).
+    separate_taint_eviction: bool
     node_lifecycle_enabled: bool
     pod_gc_enabled: bool
     comparison_operators: bool
@@ -405,6 +407,7 @@ def _resolve_switches(
     return {
         "taint_mode": taint_mode,
         "taint_eviction_enabled": eviction,
+        "separate_taint_eviction": separate,
         "node_lifecycle_enabled": lifecycle,
         "pod_gc_enabled": _enabled(controllers, "pod-garbage-collector-controller", "podgc"),
         "job_enabled": _enabled(controllers, "job-controller", "job"),

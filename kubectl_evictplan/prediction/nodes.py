@@ -300,7 +300,7 @@ def _joint(
                 eviction = eviction._replace(delay_ns=None, certain=False)
             pods.setdefault((key.pod, key.uid), []).append(eviction)
     if pods:
-        few, many = _pods(pods, services, len(waiting), until_ns)
+        few, many = _pods(pods, services, len(waiting), until_ns, exploration.late_ns)
         if few < len(pods):
             yield Joint(scope, PODS_EVICTED, few, many, len(pods), by_seconds)
 
@@ -315,8 +315,9 @@ def _pods(
     services: Sequence[tuple[int, ...]],
     nodes: int,
     until_ns: int,
+    late_ns: int,
 ) -> tuple[int, int]:
-    """Pods that follow their node after one delay are bound by how many nodes are tainted in time."""
+    """Pods that follow their node after one delay, and ``late_ns`` at most, are bound by how many nodes are tainted in time."""
     by_delay: dict[int, Counter[str]] = {}
     certain = others = 0
     for evictions in pods.values():
@@ -328,7 +329,8 @@ def _pods(
             others += 1
     least, most = 0, others
     for delay_ns, on_node in by_delay.items():
-        few, many = _bounds(services, until_ns - delay_ns, nodes)
+        few, _ = _bounds(services, until_ns - delay_ns - late_ns, nodes)
+        _, many = _bounds(services, until_ns - delay_ns, nodes)
         counts = sorted([*on_node.values(), *([0] * (nodes - len(on_node)))])
         least += sum(counts[:few])
         most += sum(counts[len(counts) - many :])

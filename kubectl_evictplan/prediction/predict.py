@@ -126,8 +126,13 @@ def simulated(
     ready: ReadyTimes = _DEFAULT_READY,
     progress: Progress | None = None,
     beside: Beside | None = None,
+    *,
+    limited: bool = True,
 ) -> Simulated:
-    """Simulate a scenario on what takes part in it: the nominal run, and with everything unknown."""
+    """Simulate a scenario on what takes part in it: the nominal run, and with everything unknown.
+
+    ``limited``: windows span what the controllers' own clients let wait.
+    """
     configuration = whole.configuration(scenario)
     timing = Timing(
         monitor_phase_ns=configuration.nominal_phase_ns(),
@@ -160,7 +165,7 @@ def simulated(
             merge_drains(exploration, drains, scenario)
     else:
         given = alike.snapshot, scenario, configuration, progress
-        nominal, exploration = _run_and_explored(run, *given, beside)
+        nominal, exploration = _run_and_explored(run, *given, beside, limited=limited)
     if whole.too_many_terminated(scenario):
         from kubectl_evictplan.windows.terminated_pods import put_terminated_pods  # rarely needed
 
@@ -175,6 +180,8 @@ def _run_and_explored(
     configuration: ControllerConfiguration,
     progress: Progress | None,
     beside: Beside | None,
+    *,
+    limited: bool,
 ) -> tuple[Timeline, Exploration]:
     """The nominal run and the exploration, which needs no more of it than how many node runs are planned at most.
 
@@ -182,9 +189,9 @@ def _run_and_explored(
     """
     given = snapshot, scenario, configuration
     touched = {name for event in scenario.events for name in event.touched_nodes}
-    if beside is None or len(touched) < _MANY_NODES:
+    if beside is None or len(touched) < _MANY_NODES or not limited:
         nominal = run()
-        return nominal, explore(*given, nominal, progress)
+        return nominal, explore(*given, nominal, progress, limited=limited)
     from kubectl_evictplan.cluster.carried_runs import packed, unpacked  # rarely needed
 
     with beside(lambda: packed(run())) as answer:

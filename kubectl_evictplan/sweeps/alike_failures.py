@@ -10,16 +10,17 @@ kind that the class has. Where these three do not agree in all of that, each nod
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.kubelets import renew_period_ns
 from kubectl_evictplan.kube.budgets import pods_refusable
-from kubectl_evictplan.kube.objects import Pod, Warning
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, Warning
 from kubectl_evictplan.prediction.alike_pods import kind_of
-from kubectl_evictplan.prediction.document import Eviction, Kept, Prediction
+from kubectl_evictplan.prediction.document import Eviction, Kept, NodeReport, Prediction
 from kubectl_evictplan.prediction.grouped_evictions import Evictions
 from kubectl_evictplan.prediction.predict import simulated, told
 from kubectl_evictplan.prediction.prepared import PreparedCluster
@@ -35,6 +36,7 @@ from kubectl_evictplan.sweeps.apart import (
     dated_report,
     taken_apart,
 )
+from kubectl_evictplan.sweeps.throttled_rows import throttled
 from kubectl_evictplan.windows.unknowns.last_heartbeats import longest_renewal_ns
 from kubectl_evictplan.windows.unknowns.tick_meetings import (
     critical_instants,
@@ -43,6 +45,18 @@ from kubectl_evictplan.windows.unknowns.tick_meetings import (
 
 # Fewer are predicted for themselves.
 _ALIKE_MIN = 5
+
+
+class _Alone(NamedTuple):
+    """What is known of one of them: what takes part besides its own pods, who waits in which zone, and what comes how long after a taint.
+
+    Delays are told by the kinds of the node's pods, and by the keys of others.
+    """
+
+    name: str
+    others: ClusterSnapshot
+    waiting: Mapping[str, Set[str]]
+    delays_ns: Mapping[Hashable, int | None]
 
 
 class _Line(NamedTuple):
@@ -55,6 +69,7 @@ class _Line(NamedTuple):
     others_at: int
     # The first prediction, for what all have in common.
     like: Prediction
+    alone: _Alone
 
     def seconds(self, renewed_us: int) -> list[float | None]:
         """Return all instants of the node that renewed then."""
@@ -155,28 +170,27 @@ class AlikeFailures:
         evictions: list[Eviction] = []
         kept: list[Kept] = list(others.kept)
         named = {code: list(pods) for code, pods in others.codes}
-        told_of: dict[Hashable, list[Eviction]] = {}
+        rest = iter(seconds[line.others_at :])
+        of_others = [dated(row, rest) for row in others.evictions]
+        reports = tuple([dated_report(report, name, rest) for report in nodes])
+        told_of = self._late(name, line, seconds, of_others, reports)
         for pod in self._prepared.pods_on(name):
             kind = self._kind(pod)
-            rows, at = line.places[kind]
-            if (own := told_of.get(kind)) is None:
-                at_kind = iter(seconds[at:])
-                own = told_of[kind] = [dated(row, at_kind) for row in rows.evictions]
+            rows, own = line.places[kind][0], told_of[kind]
             who = {"namespace": pod.namespace, "pod": pod.name, "uid": pod.uid, "node": name}
             who["owner"] = owner_name(pod)
             evictions += [replace(row, **who) for row in own]
             kept += [replace(row, **who) for row in rows.kept]
             for code, _ in rows.codes:
                 named.setdefault(code, []).append(pod.key)
-        rest = iter(seconds[line.others_at :])
-        evictions += [dated(row, rest) for row in others.evictions]
+        evictions += told_of[None]
         evictions.sort(key=lambda e: (e.offset_seconds, e.namespace, e.pod, e.uid, e.controller))
         in_order = Evictions.of(evictions)
         return replace(
             line.like,
             evictions=in_order,
             kept=tuple(sorted(kept, key=lambda one: (one.namespace, one.pod))),
-            nodes=tuple([dated_report(report, name, rest) for report in nodes]),
+            nodes=reports,
             workloads=self._prepared.workloads.reports(in_order, ()),
             warnings=tuple(
                 Warning(code, "", tuple(sorted(named[code]))) for code in CODES if code in named
@@ -185,6 +199,51 @@ class AlikeFailures:
             zones=(),
             joint=(),
         )
+
+    def _late(
+        self,
+        name: str,
+        line: _Line,
+        seconds: list[float | None],
+        of_others: list[Eviction],
+        reports: Sequence[NodeReport],
+    ) -> dict[Hashable, list[Eviction]]:
+        """By the kinds of the node's pods their rows, as late as clients can make them; under None those of other pods."""
+        kinds = Counter[Hashable]()
+        pods = dict[Hashable, Pod]()
+        for pod in self._prepared.pods_on(name):
+            kind = self._kind(pod)
+            kinds[kind] += 1
+            pods.setdefault(kind, pod)
+        every = list[tuple[Hashable, Eviction, int | None]]()
+        for kind, pod in pods.items():
+            rows, at = line.places[kind]
+            at_kind = iter(seconds[at:])
+            who = {"namespace": pod.namespace, "pod": pod.name, "uid": pod.uid, "node": name}
+            told = [replace(dated(row, at_kind), **who) for row in rows.evictions]
+            every += [(kind, row, line.alone.delays_ns.get(kind)) for row in told]
+        every += [(None, row, line.alone.delays_ns.get(row.key)) for row in of_others]
+        numbers = {pod.key: kinds[kind] for kind, pod in pods.items() if kinds[kind] > 1}
+        snapshot = replace(
+            line.alone.others, pods=(*pods.values(), *line.alone.others.pods), stand_ins=numbers
+        )
+        scenario = self._scenarios[name]
+        waiting = {
+            zone: names if line.alone.name not in names else {*names, name}
+            for zone, names in line.alone.waiting.items()
+        }
+        late = throttled(
+            [(row, delay_ns) for _, row, delay_ns in every],
+            reports,
+            waiting,
+            snapshot,
+            scenario,
+            self._prepared.configuration(scenario),
+        )
+        told_of: dict[Hashable, list[Eviction]] = {None: [], **{kind: [] for kind in pods}}
+        for (kind, _, _), row in zip(every, late, strict=True):
+            told_of[kind].append(row)
+        return told_of
 
     def _line_of(self, cell: Hashable) -> _Line | None:
         if cell not in self._lines:
@@ -200,7 +259,7 @@ class AlikeFailures:
             if (answer := self._answer(name)) is None:
                 return None
             found.append(answer)
-        (first, like), (middle, _), (last, _) = found
+        (first, like, alone), (middle, *_), (last, *_) = found
         if (moves := _moves(first, middle, last)) is None:
             return None
         places: dict[Hashable, tuple[Rows, int]] = {}
@@ -209,25 +268,33 @@ class AlikeFailures:
         for kind, rows in zip(kinds, first.shape.of_kind, strict=True):
             places[kind] = rows, at
             at += rows.instants
-        return _Line(first, moves, places, at, like)
+        return _Line(first, moves, places, at, like, alone)
 
     def _class_of(self, name: str) -> _Class:
         (of_class, _), _ = self._cell_of[name]
         return self._classes[of_class]
 
-    def _answer(self, name: str) -> tuple[Answer, Prediction] | None:
-        """Predict one node, with one pod of every kind of its class; None when more happens to it."""
+    def _answer(self, name: str) -> tuple[Answer, Prediction, _Alone] | None:
+        """Predict one node, with one pod of every kind of its class, and without limits of clients; None when more happens to it."""
         whole, scenario = self._prepared, self._scenarios[name]
         relevant = whole.relevant(scenario, None)
         own = [replace(pod, node_name=name) for pod in self._class_of(name).kinds.values()]
-        pods = [*own, *(pod for pod in relevant.pods if pod.node_name != name)]
+        of_others = tuple([pod for pod in relevant.pods if pod.node_name != name])
+        pods = [*own, *of_others]
         pods.sort(key=lambda pod: (pod.namespace, pod.name))
-        found = simulated(whole, replace(relevant, pods=tuple(pods)), scenario)
+        found = simulated(whole, replace(relevant, pods=tuple(pods)), scenario, limited=False)
         if name not in found.exploration.only_silent:
             return None
         prediction = told(whole, found)
         answer = taken_apart(prediction, own, name, self._cell_of[name][1])
-        return None if answer is None else (answer, prediction)
+        if answer is None:
+            return None
+        found_rows = found.exploration.evictions.items()
+        delays: dict[Hashable, int | None] = {key.pod: row.delay_ns for key, row in found_rows}
+        of_kinds = {kind: delays.get(pod.key) for kind, pod in self._class_of(name).kinds.items()}
+        others = replace(relevant, pods=of_others)
+        alone = _Alone(name, others, found.exploration.waiting, {**delays, **of_kinds})
+        return answer, prediction, alone
 
 
 def _moves(first: Answer, middle: Answer, last: Answer) -> tuple[int, ...] | None:

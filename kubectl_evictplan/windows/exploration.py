@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.timeline import POD_GC, AboutPod, Timeline, ZoneStateChanged
+from kubectl_evictplan.controllers.client_limits import REQUESTS_MAX, client_limit
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.durations import MINUTE_NS
 from kubectl_evictplan.kube.objects import NO_SCHEDULE, ClusterSnapshot, Pod
@@ -74,9 +75,16 @@ def explore(
     configuration: ControllerConfiguration,
     nominal: Timeline,
     progress: Progress | None = None,
+    *,
+    limited: bool = True,
 ) -> Exploration:
-    """Windows over all admissible runs. ``nominal`` is the run that is reported as *the* timeline."""
+    """Windows over all admissible runs. ``nominal`` is the run that is reported as *the* timeline.
+
+    ``limited``: they span what the controllers' own clients let wait.
+    """
     runs_max = runs_planned(nominal, snapshot)
+    if not limited:
+        return _without_client_limits(snapshot, scenario, configuration, runs_max, progress)
     return explore_planned(snapshot, scenario, configuration, runs_max, progress)
 
 
@@ -95,6 +103,32 @@ def explore_planned(
     progress: Progress | None = None,
 ) -> Exploration:
     """``explore`` where it is known how many node runs are planned at most."""
+    result = _without_client_limits(snapshot, scenario, configuration, runs_max, progress)
+    if result.evictions and not _are_few(result, snapshot, configuration):
+        from kubectl_evictplan.windows import throttled_evictions  # rarely needed
+
+        throttled_evictions.span_client_limits(result, snapshot, scenario, configuration)
+    return result
+
+
+def _are_few(
+    result: Exploration, snapshot: ClusterSnapshot, configuration: ControllerConfiguration
+) -> bool:
+    """Whether no client can have to do with more requests than it makes at once."""
+    limit = client_limit(configuration)
+    pods = len(snapshot.pods) - len(snapshot.stand_ins) + sum(snapshot.stand_ins.values())
+    rows = len(result.evictions) + len(result.cancels.windows) + len(result.nodes.windows)
+    return limit is None or REQUESTS_MAX * (pods + rows) <= limit.burst
+
+
+def _without_client_limits(
+    snapshot: ClusterSnapshot,
+    scenario: Scenario,
+    configuration: ControllerConfiguration,
+    runs_max: int,
+    progress: Progress | None,
+) -> Exploration:
+    """Every client of the controllers lets through at once whatever is asked of it."""
     horizon_ns = scenario.end_ns
     if scenario.horizon_ns is not None:
         scenario = replace(scenario, horizon_ns=horizon_ns + _BEYOND_HORIZON_NS)

@@ -231,6 +231,8 @@ class Exploration:
         self.may_pass_over = False
         # At which rate entries of before the start may eat tokens (``may_hold_orphaned_entries``); None: there are none.
         self.eaten_at_qps: float | None = None
+        # How much later than without the limits of the controllers' clients any deletion can be.
+        self.late_ns = 0
         # By how much windows that follow a monitor tick are widened: not every phase was tried.
         self.padding_ns = 0
 

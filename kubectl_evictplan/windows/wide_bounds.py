@@ -106,6 +106,34 @@ def bound_successors(
             )
 
 
+def bound_anew(
+    result: Exploration,
+    pods: Collection[Pod],
+    snapshot: ClusterSnapshot,
+    scenario: Scenario,
+    configuration: ControllerConfiguration,
+    missed: frozenset[str],
+    late_ns: int,
+) -> None:
+    """Let whatever may happen to these ``pods`` by itself happen so much later as well; none of it is certain."""
+    fates, horizon_ns = WideBounds.of(snapshot, scenario, configuration).fates, scenario.end_ns
+    for name, versions in fates.versions(pods, ()).items():
+        for each in fates.possible(versions):
+            low_ns, high_ns = each.span
+            if low_ns <= horizon_ns:
+                key = EvictionKey(name, each.pod.uid, each.controller, 0)
+                found = result.evictions.get(key) or _not_seen(each, missed)
+                own = low_ns, min(high_ns + late_ns, horizon_ns)
+                result.evictions[key] = found._replace(
+                    spans=disjoint_outcomes([*found.spans, own], 0),
+                    certain=False,
+                    gone_latest_ns=None,
+                    circumstances=(),
+                    missed=found.missed | missed,
+                    proven=True,
+                )
+
+
 class _Bounding(msgspec.Struct):
     """Puts the bounds of pods where only samples were; ``missed`` are the unknowns that were not wholly explored."""
 

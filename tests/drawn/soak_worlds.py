@@ -24,6 +24,7 @@ from building.builders import (
 from drawn.asked_drains import draw_asked_drains
 from drawn.asked_worlds import asked
 from drawn.begun_worlds import BegunWorld, begun, with_asked
+from drawn.crowded_worlds import CrowdedWorld, crowded
 from drawn.drain_worlds import NODES, READY, DrainedWorld, drain, draw_drained_world
 from drawn.drawn_clusters import RELEASES, TIMEOUT_RELEASES, Cluster, Odd, WorldClass
 from drawn.hurried_worlds import draw_hurried_world
@@ -119,9 +120,22 @@ _ASKED_OF = (*_MADE_STRANGE, "by-hand", "objects", "unknown-starts", GONE_AND_BA
 # Much happens in the first seconds (``hurried_worlds``); likewise of seeds from then on.
 HURRIED = "hurried"
 _HURRIED_SINCE = 200_000_000_000
+# Many pods of a kind on a node (``crowded_worlds``); likewise of seeds from then on.
+CROWDED = "crowded"
+_CROWDED_SINCE = 2_000_000_000_000
+_BEFORE_CROWDS = WorldClass(
+    (
+        *_SILENCE,
+        *_FLAPPING,
+        *("taint", "taint", "untaint", "node-delete", "out-of-service"),
+        "pod-delete",
+    ),
+    down=0.15,
+    tainted=0.15,
+)
 KINDS = (
     *(*_KINDS_AT_FIRST, JUST_BACK, GONE_AND_BACK, BEGUN, ODD_OBJECTS, OUTAGES, MIXED_DRAINS),
-    *(STRANGE, STRANGE_DRAINS, ASKED, ASKED_DRAINS, HURRIED),
+    *(STRANGE, STRANGE_DRAINS, ASKED, ASKED_DRAINS, HURRIED, CROWDED),
 )
 # Seeds from here on may have these as well.
 _MORE_FLAGS_SINCE = 252_000_000
@@ -145,11 +159,12 @@ class SoakWorld(NamedTuple):
     """One world with the class it was drawn from; drains have realities of their own."""
 
     kind: str
-    world: World | DrainedWorld | BegunWorld | OutageWorld | StrangeWorld
+    world: World | DrainedWorld | BegunWorld | OutageWorld | StrangeWorld | CrowdedWorld
 
 
 # The kinds that came later, the newest first: what each draws by, from which seed on, and one world in how many is one of it.
 _ADDED_KINDS = (
+    (CROWDED, "crowded", _CROWDED_SINCE, 8),
     (HURRIED, "hurried", _HURRIED_SINCE, 4),
     (ASKED, "asked", _ASKED_SINCE, 3),
     (ASKED_DRAINS, "asked drains", _ASKED_SINCE, 8),
@@ -240,6 +255,8 @@ def draw_soak_world(seed: int) -> SoakWorld:
         drawn_worlds = (_draw(rng, _BEFORE_OUTAGES, more, odd, alone=False) for _ in count())
         usual = (w for w in drawn_worlds if brief or w.configuration.node_monitor_period_ns > ns(2))
         return SoakWorld(kind, outage_of(next(usual), rng))
+    if kind == CROWDED:
+        return SoakWorld(kind, crowded(_draw(rng, _BEFORE_CROWDS, more, odd, alone=False), rng))
     if kind == STRANGE:
         plain = CLASSES[rng.choice(_MADE_STRANGE)]
         return SoakWorld(kind, strange(_draw(rng, plain, more, odd, alone=False), rng))

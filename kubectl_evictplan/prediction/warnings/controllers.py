@@ -17,6 +17,11 @@ from kubectl_evictplan.cluster.timeline import (
     KUBECTL_DELETE,
     TAINT_EVICTION,
 )
+from kubectl_evictplan.controllers.client_limits import (
+    ClientLimit,
+    client_limit,
+    requests_per_eviction,
+)
 from kubectl_evictplan.controllers.flags import DEFAULT
 from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import float32
 from kubectl_evictplan.controllers.node_lifecycle.zone_states import PARTIAL
@@ -44,8 +49,6 @@ from kubectl_evictplan.windows.spent_tokens import (
 
 _Who = TypeVar("_Who")
 
-# client-go's own defaults, used when the flag is 0.
-_CLIENT_QPS, _CLIENT_BURST = 5.0, 10
 # A delay that nobody would notice among the others.
 _DELAY_SHOWN_MIN_NS = SECOND_NS
 
@@ -404,44 +407,42 @@ def rate_one_bug(context: WarningContext) -> Statements:
 
 
 def api_throttling(context: WarningContext) -> Statements:
-    """Client-side limits of kube-controller-manager: the tail comes later than predicted."""
-    configuration = context.configuration
-    qps = configuration.kube_api_qps or _CLIENT_QPS
-    burst = max(configuration.kube_api_burst or _CLIENT_BURST, 1)
-    if qps < 0:
+    """Client-side limits of kube-controller-manager: windows span what waits of deletions, and nothing spans that a tick waits."""
+    limit = client_limit(context.configuration)
+    if limit is None:
         return
-    limits = f"{qps:g} a second after {burst} at once"
-    per_delete = 3 if configuration.disruption_condition else 1
+    per_delete = requests_per_eviction(context.configuration)
     numbers = context.alike.snapshot.stand_ins
     deletes = [
         (entry.at_ns, entry, numbers.get(entry.pod, 1) * per_delete)
         for entry in context.entries(timeline.PodDeleted)
         if entry.controller == TAINT_EVICTION
     ]
-    for most, delay, late in _late(deletes, qps, burst):
+    for most, delay, late in _late(deletes, limit):
         yield Statement(
             f"up to {most // per_delete} pods are deleted at one instant with up to {per_delete} "
-            f"request(s) each, and the controller's client makes {limits}: the last goes about {delay} "
-            "later than predicted",
+            f"request(s) each, and the controller's client makes {limit}: the last goes about {delay} "
+            "later than its single offset says; windows span it",
             context.alike.nodes_of(late) - {""} or WHOLE_PREDICTION,
         )
     # A tick that marks many pods not ready takes that much longer.
     marked = [(e.at_ns, e.node, e.count) for e in context.entries(timeline.PodsMarkedNotReady)]
-    for most, delay, nodes in _late(marked, qps, burst):
+    for most, delay, nodes in _late(marked, limit):
         yield Statement(
-            f"up to {most} pods are marked not ready in one tick, one request each, at {limits}: that "
+            f"up to {most} pods are marked not ready in one tick, one request each, at {limit}: that "
             f"tick, and the tainting after it, takes about {delay} longer than predicted",
             nodes,
         )
 
 
 def _late(
-    requests: Sequence[tuple[int, _Who, int]], qps: float, burst: int
+    requests: Sequence[tuple[int, _Who, int]], limit: ClientLimit
 ) -> Iterator[tuple[int, str, list[_Who]]]:
     """Yield once, if many (instant, who, number) leave their bucket late: the most at once, how late, who.
 
-    The bucket of ``burst`` is refilled at ``qps``; what counts is the last request of each instant.
+    What counts is the last request of each instant.
     """
+    qps, burst = limit
     numbers: defaultdict[int, int] = defaultdict(int)
     for at_ns, _, number in requests:
         numbers[at_ns] += number

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubectl_evictplan.windows.unknowns.client_limits import ClientLimits
 from kubectl_evictplan.windows.unknowns.last_heartbeats import LastHeartbeats
 from kubectl_evictplan.windows.unknowns.lines import PassInsideTick, PassLag, StaleView
 from kubectl_evictplan.windows.unknowns.monitor_ticks import MonitorPhase, TickCost
@@ -48,5 +49,6 @@ UNKNOWNS: tuple[type[Unknown[Any]], ...] = (
     StaleKey,
     GarbageCollection,
     PodExit,
+    ClientLimits,
     DrainLatencies,
 )

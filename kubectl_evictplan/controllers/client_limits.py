@@ -1,0 +1,37 @@
+"""What the clients of kube-controller-manager let through: how many requests at once, and how many a second then.
+
+Every controller has a client, and every client a bucket of tokens (``rest.Request.tryThrottle``). What waits for one is served in
+the order in which it was asked for. Events of a controller go through its own client, one after the other.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kubectl_evictplan.controllers.flags import ControllerConfiguration
+
+# Of a client without limits of its own (``rest.DefaultQPS``, ``rest.DefaultBurst``).
+_QPS, _BURST = 5.0, 10
+# No controller makes more for one pod or one change of a node, events and all.
+REQUESTS_MAX = 10
+
+
+class ClientLimit(NamedTuple):
+    """So many requests at once, and so many a second after that."""
+
+    qps: float
+    burst: int
+
+    def __str__(self) -> str:
+        return f"{self.qps:g} a second after {self.burst} at once"
+
+
+def client_limit(configuration: ControllerConfiguration) -> ClientLimit | None:
+    """What --kube-api-qps and --kube-api-burst leave each client; None: it is not limited."""
+    qps = configuration.kube_api_qps or _QPS
+    return None if qps < 0 else ClientLimit(qps, max(configuration.kube_api_burst or _BURST, 1))
+
+
+def requests_per_eviction(configuration: ControllerConfiguration) -> int:
+    """How many requests taint eviction makes for a pod at most, one after the other: GET, PATCH of its status, DELETE, or only that."""
+    return 3 if configuration.disruption_condition else 1

@@ -1,0 +1,159 @@
+"""What comes of deletions that a client's limit makes later: what may be before them, and what comes after them.
+
+* A process that ends forgets what waits. A new one begins anew with every pod that is there still.
+* Somebody else may have deleted the pod by then, and it may be gone. Its name may have been used again: a DELETE is by name.
+* Garbage collection of nodes out of service waits for pods to terminate.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+
+from kubectl_evictplan.cluster.timeline import POD_GC, TAINT_EVICTION
+from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.pod_gc import GC_CHECK_PERIOD_NS
+from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.kube.taints import OUT_OF_SERVICE
+from kubectl_evictplan.scenarios.actions.pods import DeletePods, uid_of_created
+from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.windows.outcome import EvictionKey, Exploration, PossibleEviction
+from kubectl_evictplan.windows.spans import disjoint_outcomes
+from kubectl_evictplan.windows.unknowns.client_limits import ClientLimits
+from kubectl_evictplan.windows.unknowns.of_pods import GC_COST_MAX_NS
+
+_MISSED = frozenset({ClientLimits.name})
+_GC_STEP_NS = GC_CHECK_PERIOD_NS + GC_COST_MAX_NS
+
+
+class ThrottledEnds:
+    """Asked before rows are made later, and then told how late each of them is."""
+
+    def __init__(
+        self,
+        result: Exploration,
+        snapshot: ClusterSnapshot,
+        scenario: Scenario,
+        configuration: ControllerConfiguration,
+    ) -> None:
+        self._result, self._scenario = result, scenario
+        self._given = snapshot, scenario, configuration
+        self._stops = [event for event in scenario.events if event.manager_up is not None]
+        self._deleting = [event for event in scenario.events if isinstance(event, DeletePods)]
+        self._returning = [event for event in scenario.events if event.kubelets_up]
+
+    @cached_property
+    def _of_pod(self) -> Mapping[str, list[EvictionKey]]:
+        """What else may delete pods that have several rows."""
+        numbers = Counter(key.pod for key in self._result.evictions)
+        found: dict[str, list[EvictionKey]] = {}
+        if len(numbers) < len(self._result.evictions):
+            for key in self._result.evictions:
+                if numbers[key.pod] > 1:
+                    found.setdefault(key.pod, []).append(key)
+        return found
+
+    def is_sure(self, key: EvictionKey, row: PossibleEviction, late_ns: int) -> bool:
+        """Whether nothing can come between the row and its deletion so much later."""
+        if not row.certain:
+            return False
+        until_ns = row.latest_ns + late_ns
+        for other in self._of_pod.get(key.pod, ()):
+            if other != key and self._result.evictions[other].earliest_ns <= until_ns:
+                return False
+        return not (
+            self._meets_a_stop(row, until_ns)
+            or any(
+                key.pod in event.pods and row.earliest_ns <= event.latest_ns
+                for event in self._deleting
+                if event.at_ns <= until_ns
+            )
+            or (
+                key.controller == POD_GC
+                and any(
+                    row.node in event.nodes and row.earliest_ns <= event.latest_ns
+                    for event in self._returning
+                    if event.at_ns <= until_ns
+                )
+            )
+        )
+
+    def _meets_a_stop(self, row: PossibleEviction, until_ns: int) -> bool:
+        return any(
+            event.at_ns <= until_ns and row.earliest_ns <= event.latest_ns for event in self._stops
+        )
+
+    def follow(self, late: Mapping[EvictionKey, int]) -> None:
+        """Put what comes of it: ``late`` is how much later each row is, which has its windows by now."""
+        self._begin_anew(late)
+        self._hit_successors(late)
+        self._collect_later(late)
+
+    def _begin_anew(self, late: Mapping[EvictionKey, int]) -> None:
+        """Who is there still when a process ends may be deleted at any time by the next one."""
+        rows = self._result.evictions
+        cut = {
+            key.pod
+            for key in late
+            if self._stops and self._meets_a_stop(rows[key], rows[key].latest_ns)
+        }
+        if not cut:
+            return
+        from kubectl_evictplan.windows.wide_bounds import bound_anew  # rarely needed
+
+        pods = [pod for pod in self._given[0].pods if pod.key in cut]
+        bound_anew(self._result, pods, *self._given, _MISSED, max(late.values()))
+
+    def _hit_successors(self, late: Mapping[EvictionKey, int]) -> None:
+        """Whoever is made under the name of a pod whose DELETE waits may be deleted in its place."""
+        made = {event.pod.key: event for event in self._scenario.events if event.pod is not None}
+        for key in [key for key in late if key.pod in made]:
+            row, event = self._result.evictions[key], made[key.pod]
+            low_ns = max(row.earliest_ns, event.at_ns)
+            uid = "" if event.pod is None else uid_of_created(event.pod, event.at_ns)
+            if low_ns > row.latest_ns or uid == key.uid:
+                continue
+            own = EvictionKey(key.pod, uid, key.controller, 0)
+            found = self._result.evictions.get(own) or row._replace(
+                spans=(), node=event.touched_nodes[0], certain=False, delay_ns=None
+            )
+            self._result.evictions[own] = found._replace(
+                spans=disjoint_outcomes([*found.spans, (low_ns, row.latest_ns)], 0),
+                certain=False,
+                gone_earliest_ns=low_ns,
+                gone_latest_ns=None,
+                circumstances=(),
+                missed=found.missed | _MISSED,
+                proven=True,
+            )
+
+    def _collect_later(self, late: Mapping[EvictionKey, int]) -> None:
+        """Garbage collection of nodes out of service comes a loop after the pod terminates."""
+        nodes = set(self._out_of_service())
+        latest: dict[tuple[str, str], int] = {}
+        for key, late_ns in late.items():
+            if key.controller == TAINT_EVICTION and self._result.evictions[key].node in nodes:
+                latest[key.pod, key.uid] = max(late_ns, latest.get((key.pod, key.uid), 0))
+        horizon_ns = self._scenario.end_ns
+        for key, row in list(self._result.evictions.items()) if latest else ():
+            late_ns = latest.get((key.pod, key.uid), 0)
+            if key.controller == POD_GC and late_ns:
+                *before, (low_ns, high_ns) = row.spans
+                high_ns = max(high_ns, min(high_ns + late_ns + _GC_STEP_NS, horizon_ns))
+                self._result.evictions[key] = row._replace(
+                    spans=(*before, (low_ns, high_ns)),
+                    certain=False,
+                    gone_latest_ns=None,
+                    missed=row.missed | _MISSED,
+                    proven=row.proven or not row.missed,
+                )
+
+    def _out_of_service(self) -> Iterator[str]:
+        snapshot, scenario, _ = self._given
+        for node in snapshot.nodes:
+            if any(taint.key == OUT_OF_SERVICE for taint in node.taints):
+                yield node.name
+        for event in scenario.events:
+            if event.feeds_pod_gc:
+                yield from event.touched_nodes

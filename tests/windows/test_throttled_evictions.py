@@ -1,0 +1,129 @@
+"""The controllers' clients let requests wait, 20 a second after 30 at once: windows of deletions reach as far as that can make them late."""
+
+from __future__ import annotations
+
+import pytest
+from building.builders import (
+    default_tolerations,
+    make_event,
+    make_node,
+    make_pod,
+    make_scenario,
+    make_snapshot,
+    tolerates,
+)
+from building.warning_runs import configured
+
+from kubectl_evictplan.kube.objects import Pod, Toleration
+from kubectl_evictplan.prediction.document import Prediction
+from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.scenario import ScenarioEvent
+
+TAINT = make_event(1, "taint", "n1", taint="a=b:NoExecute")
+
+
+def crowd(number: int, node: str = "n1", *tolerations: Toleration) -> list[Pod]:
+    return [
+        make_pod(f"{node}-{place}", node, owner="ReplicaSet/web", tolerations=tolerations)
+        for place in range(number)
+    ]
+
+
+def told(
+    pods: list[Pod],
+    *events: ScenarioEvent,
+    release: str = "1.37",
+    horizon: float | None = None,
+    flags: dict[str, str] | None = None,
+) -> Prediction:
+    nodes = [make_node(name, zone="a") for name in ("n1", "n2", "n3", "n4", "n5")]
+    scenario = make_scenario(events, horizon=horizon)
+    return predict(make_snapshot(nodes, pods), scenario, configured(release, flags or {}))
+
+
+def latest(prediction: Prediction, node: str = "n1") -> float:
+    return max(one.latest_seconds for one in prediction.evictions if one.node == node)
+
+
+def certainties(prediction: Prediction) -> set[str]:
+    return {one.certainty for one in prediction.evictions}
+
+
+@pytest.mark.parametrize("pods", [1, 7])
+def test_few_deletions_wait_for_nothing(pods: int) -> None:
+    prediction = told(crowd(pods), TAINT)
+    assert latest(prediction) == 1
+    assert prediction.inputs.coverage.outer_bound == 0
+
+
+@pytest.mark.parametrize(
+    ("release", "pods", "late"), [("1.37", 20, 2.5), ("1.37", 110, 16.65), ("1.25", 110, 6.65)]
+)
+def test_of_many_pods_any_may_be_the_last_that_is_deleted_and_all_surely_are(
+    release: str, pods: int, late: float
+) -> None:
+    prediction = told(crowd(pods), TAINT, release=release)
+    assert latest(prediction) == pytest.approx(1 + late, abs=0.01)
+    assert certainties(prediction) == {"certain"}
+    assert min(one.earliest_seconds for one in prediction.evictions) == 1
+    assert prediction.inputs.coverage.outer_bound == pods
+
+
+def test_a_client_without_a_limit_lets_nothing_wait() -> None:
+    assert latest(told(crowd(110), TAINT, flags={"kube-api-qps": "-1"})) == 1
+
+
+def test_pods_of_nodes_in_one_line_wait_for_those_of_their_own_node_only() -> None:
+    silent = [make_event(0, "kubelet-stop", name) for name in ("n1", "n2")]
+    few, many = (
+        told(
+            [
+                *crowd(number, "n1", *default_tolerations()),
+                *crowd(number, "n2", *default_tolerations()),
+            ],
+            *silent,
+        )
+        for number in (5, 30)
+    )
+    assert 4 < latest(many) - latest(few) < 7
+    assert certainties(many) == {"certain"}
+
+
+def test_what_is_deleted_hours_later_makes_nothing_late_now() -> None:
+    long, short = tolerates("a", 7200), tolerates("a", 60)
+    prediction = told(
+        [*crowd(400, "n1", long), *crowd(5, "n2", short)],
+        TAINT,
+        make_event(1, "taint", "n2", taint="a=b:NoExecute"),
+    )
+    assert latest(prediction, "n2") == 61
+    assert latest(prediction, "n1") > 7261
+
+
+def test_a_process_that_ends_forgets_what_waits_and_the_next_one_may_delete_it() -> None:
+    stop, start = make_event(5, "controller-stop"), make_event(60, "controller-start")
+    few, many = (told(crowd(number), TAINT, stop, start, horizon=200) for number in (5, 60))
+    assert certainties(few) == {"certain"}
+    assert certainties(many) == {"possible"}
+    assert latest(many) > 60
+
+
+def test_what_is_due_beyond_the_horizon_is_not_certain() -> None:
+    prediction = told(crowd(110), TAINT, horizon=10)
+    assert certainties(prediction) == {"possible"}
+    assert latest(prediction) == 10
+
+
+def test_a_pod_that_somebody_deletes_while_it_waits_is_not_surely_evicted() -> None:
+    deleted = make_event(4, "pod-delete", pods=["default/n1-0"])
+    prediction = told(crowd(60), TAINT, deleted)
+    assert {one.certainty for one in prediction.evictions if one.pod.endswith("n1-0")} == {
+        "possible"
+    }
+
+
+def test_orphans_are_collected_one_after_the_other() -> None:
+    few, many = (told(crowd(number), make_event(1, "node-delete", "n1")) for number in (5, 110))
+    # PATCH and DELETE of each, and a GET of the node.
+    assert latest(many) - latest(few) == pytest.approx((2 * 110 + 1 - 30) / 20, abs=0.2)
+    assert certainties(many) == {"certain"}
