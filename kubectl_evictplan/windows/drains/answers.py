@@ -69,6 +69,12 @@ class DrainAnswers:
         return self._gathered.runs
 
     @property
+    def told(self) -> tuple[object, ...]:
+        """Everything that drawn runs have a say in, but for which of them shows it: equal where they say the same."""
+        evictions = {key: each._replace(sample=None) for key, each in self.evictions.items()}
+        return evictions, self.outcomes, self.replaced_owners
+
+    @property
     def replaced_owners(self) -> frozenset[str]:
         """Owners ("namespace/Kind/name") whose replacements are evicted themselves: in some run, or where nothing proves that they are not."""
         landing = self._bounds.landings.items()

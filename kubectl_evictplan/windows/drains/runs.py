@@ -10,7 +10,7 @@ or late.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -22,7 +22,6 @@ from kubectl_evictplan.cluster.timeline import Timeline
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.pod_gc import GC_CHECK_PERIOD_NS, QUARANTINE_TIME_NS
 from kubectl_evictplan.controllers.replication import STATEFUL_SET, is_owned_by
-from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.budgets import BudgetIndex
 from kubectl_evictplan.kube.disruption import can_ignore_budgets
 from kubectl_evictplan.kube.durations import SECOND_NS
@@ -32,6 +31,7 @@ from kubectl_evictplan.scenarios.actions.nodes import Cordon
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.drain_parts import drained_nodes, eviction_rules
 from kubectl_evictplan.simulation.simulate import simulate
+from kubectl_evictplan.windows.budget import spread
 from kubectl_evictplan.windows.drains.answers import DrainAnswers
 from kubectl_evictplan.windows.drains.bounds import DrainBounds
 from kubectl_evictplan.windows.drains.instants import GAP_NS, NodeDrain
@@ -47,6 +47,8 @@ _SEEDS_MIN, _SEEDS_MAX, _SEEDS_MAX_OF_SEVERAL = 8, 60, 120
 _OBJECTS_OF_SEEDS = 1_800
 # No window rests on runs, so of large worlds few are played, one at least: so many objects in all, and fewer where everything is proven.
 _OBJECTS_PLAYED, _OBJECTS_SHOWN = 24_000, 6_000
+# Where nobody can come to drained nodes the corners and some from everywhere are enough, if these say the same: the rest is proven.
+_SEEDS_ALONE = 12
 
 
 class DrainExploration(NamedTuple):
@@ -97,21 +99,77 @@ def explore_drains(
         whole=ready.latest_ns is not None and ready.range_ns > GAP_NS,
         collected_ns=_collected_ns(world),
     )
-    gathered = DrainGathered(drawn)
     whole = replace(scenario, horizon_ns=None)
     latencies = DrainLatencies(world, ready, rooms)
-    runs = (_OBJECTS_SHOWN if bounds.complete else _OBJECTS_PLAYED) // max(objects, 1)
-    plan = list(islice(latencies.settle(DrawnRun(0, whole), seeds), max(runs, 1)))
-    for index, run in enumerate(plan):
-        gathered.add(run.seed, _play(world, run.scenario, run.timing, rooms), drains)
-        if progress is not None:
-            progress("exploring drains", index + 1, len(plan))
+    most = max((_OBJECTS_SHOWN if bounds.complete else _OBJECTS_PLAYED) // max(objects, 1), 1)
+    plan = list(islice(latencies.settle(DrawnRun(0, whole), seeds), most))
     missing = () if bounds.complete else missing_kinds(world, bounds.plan, bounds.covered)
     expected = None
     if missing:
         expected = DrainBounds(as_expected(world), *asked)
-    answers = DrainAnswers(gathered, bounds, missing, expected, quiet=world.quiet)
-    return DrainExploration(world, drains, answers)
+
+    def answers(runs: Iterable[tuple[int, Timeline]]) -> DrainAnswers:
+        gathered = DrainGathered(drawn)
+        for place, timeline in runs:
+            gathered.add(plan[place].seed, timeline, drains)
+        return DrainAnswers(gathered, bounds, missing, expected, quiet=world.quiet)
+
+    runs = _Runs(world, plan, rooms, progress)
+    # What becomes of those who may come to drained nodes is drawn.
+    come = any(turn.guests or turn.strangers for turn in bounds.plan.turns)
+    enough = seeds if come or len(plan) >= most else min(seeds, _SEEDS_ALONE)
+    return DrainExploration(world, drains, _told_by(runs, seeds, enough, answers))
+
+
+def _told_by(
+    runs: _Runs,
+    seeds: int,
+    enough: int,
+    answers: Callable[[Iterable[tuple[int, Timeline]]], DrainAnswers],
+) -> DrainAnswers:
+    """The answers of all runs, or of ``enough`` seeds from everywhere where these say nothing that the corners do not say."""
+    of_seed = runs.number // seeds
+    if enough < seeds:
+        others = islice(spread(range(len(CORNERS), seeds)), enough - len(CORNERS))
+        chosen = sorted((*range(len(CORNERS)), *others))
+        some = [seed * of_seed + pace for seed in chosen for pace in range(of_seed)]
+        runs.keep(some)
+        found = answers(runs.at(some))
+        if found.told == answers(runs.at(some[: len(CORNERS) * of_seed])).told:
+            return found
+    return answers(runs.at(range(runs.number)))
+
+
+class _Runs:
+    """The runs of a plan, by their places in it."""
+
+    def __init__(
+        self, world: DrainWorld, plan: Sequence[DrawnRun], rooms: Rooms, progress: Progress | None
+    ) -> None:
+        self.number = len(plan)
+        self._world = world
+        self._plan = plan
+        self._rooms = rooms
+        self._progress = progress
+        self._kept: dict[int, Timeline] = {}
+
+    def keep(self, places: Iterable[int]) -> None:
+        """Play these once for several who ask."""
+        self._kept.update(self.at(places))
+
+    def at(self, places: Iterable[int]) -> Iterator[tuple[int, Timeline]]:
+        """Play these, but for those that are kept."""
+        for place in places:
+            timeline = self._kept.get(place)
+            yield place, self._play(place) if timeline is None else timeline
+
+    def _play(self, place: int) -> Timeline:
+        world, run = self._world, self._plan[place]
+        given = world.snapshot, run.scenario, world.configuration, run.timing
+        timeline = simulate(*given, rooms=self._rooms)
+        if self._progress is not None:
+            self._progress("exploring drains", place + 1, self.number)
+        return timeline
 
 
 def node_drains(scenario: Scenario) -> tuple[NodeDrain, ...]:
@@ -243,7 +301,3 @@ def _moves_ns(
         moved_ns = before_ns + ready.range_ns + learnt_ns
         moves[drain.node] = max(moved_ns, moves.get(drain.node, 0))
     return moves
-
-
-def _play(world: DrainWorld, scenario: Scenario, timing: Timing, rooms: Rooms) -> Timeline:
-    return simulate(world.snapshot, scenario, world.configuration, timing, rooms=rooms)
