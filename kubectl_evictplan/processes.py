@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
+from struct import Struct
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from kubectl_evictplan.garbage import all_stays, collect_rarely
@@ -99,6 +100,8 @@ _NO_MEMORY, _FAILED = 254, 255
 _BYTES_FOR_COPIES = 1 << 30
 # As much as a pipe holds, and as much as one may hold for whom the administrator allows no more.
 _SENT_AT_ONCE, _PIPE_BYTES = 1 << 16, 1 << 20
+# What stands before an answer.
+_LENGTH = Struct("<Q")
 # A thread that had no memory to begin with tells nobody that it ended: it is looked for so often.
 _LOST_THREAD_SECONDS = 1.0
 
@@ -186,9 +189,11 @@ def answer_of_copy(function: Callable[[], bytes]) -> Iterator[Callable[[], bytes
     def work(_: FileIO) -> None:
         os.close(ours)
         with os.fdopen(theirs, "wb", buffering=0) as stream:
-            left = memoryview(function())
-            while left:
-                left = left[stream.write(left) :]
+            answer = function()
+            for part in (_LENGTH.pack(len(answer)), answer):
+                left = memoryview(part)
+                while left:
+                    left = left[stream.write(left) :]
 
     with os.fdopen(ours, "rb", buffering=0) as stream, in_copy(work) as copy:
         os.close(theirs)
@@ -198,12 +203,10 @@ def answer_of_copy(function: Callable[[], bytes]) -> Iterator[Callable[[], bytes
 def _answer_of(copy: Copy | None, stream: FileIO) -> bytes | None:
     if copy is None:
         return None
-    answer = stream.readall()
-    try:
-        copy.wait()
-    except (OSError, RuntimeError, MemoryError):
-        return None
-    return answer
+    text = stream.readall()
+    # A whole one is all that is asked of the copy: nobody waits until the system has taken its memory back.
+    answer = text[_LENGTH.size :]
+    return answer if text[: _LENGTH.size] == _LENGTH.pack(len(answer)) else None
 
 
 def read_all_of(stream: FileIO, length: int) -> bytes:

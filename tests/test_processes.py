@@ -236,6 +236,21 @@ print(found.rstrip(bytes(1)) != b"%d" % here, len(found) > 1 << 20)
 
 
 @ONLY_LINUX
+def test_half_an_answer_of_a_copy_is_none() -> None:
+    code = """
+import select
+with processes.answer_of_copy(lambda: bytes(3 << 20)) as answer:
+    copy, stream = answer.args
+    # It has begun to send more than a pipe holds.
+    select.select([stream], [], [])
+    os.kill(copy._number, signal.SIGKILL)
+    print(answer())
+"""
+
+    assert told_by(code) == ["None"]
+
+
+@ONLY_LINUX
 @pytest.mark.parametrize(
     "end",
     ["[].remove(0)", "exec('raise MemoryError')", "os.kill(os.getpid(), signal.SIGKILL)"],

@@ -197,7 +197,7 @@ def _run_and_explored(
     with beside(lambda: packed(run())) as answer:
         exploration = explore_planned(*given, NODE_RUNS_MIN, progress)
         text = answer()
-    nominal = run() if text is None else unpacked(text)
+        nominal = run() if text is None else unpacked(text)
     if runs_planned(nominal, snapshot) != NODE_RUNS_MIN:
         exploration = explore(*given, nominal, progress)
     return nominal, exploration
