@@ -58,6 +58,11 @@ KINDS: dict[str, Callable[[int], UpstreamWorld]] = {
     CONTROLLERS: draw_upstream_world,
     CROWDED: draw_upstream_crowded_world,
 }
+# So many events may wait for a client's limit, one of each controller that writes some.
+EVENT_WRITERS = 2
+# What lets a deletion wait at the start for which the input shows no reason any more.
+REASONS_END = ("untaint", "kubelet-start", "node-ready", "node-delete", "pod-tolerations")
+UNSEEN_NS = 180 * SECOND_NS
 Document = dict[str, Any]
 
 
@@ -128,7 +133,7 @@ def disagreements(trace: Trace) -> list[str]:
 def record(world: UpstreamWorld, release: str, program: Path, folder: Path) -> bool:
     """Play a world; the folder is a trace then (``trace_runs``).
 
-    Nothing is told of a start without nodes, nor of a process that upstream's own mistake ends: False.
+    Nothing is told of a start without nodes, of a process that upstream's own mistake ends, and of what waits at the start unseen: False.
     """
     asked, answer = folder / "world.json", folder / "recording.json"
     asked.write_bytes(msgspec.json.encode(world))
@@ -144,7 +149,18 @@ def record(world: UpstreamWorld, release: str, program: Path, folder: Path) -> b
         ("observed.json", recording),
     ):
         (folder / name).write_text(json.dumps(document), encoding="utf-8")
-    return any(item["kind"] == "Node" for item in recording["cluster"]["items"])
+    has_nodes = any(item["kind"] == "Node" for item in recording["cluster"]["items"])
+    return has_nodes and not _waits_unseen(world, recording)
+
+
+def _waits_unseen(world: UpstreamWorld, recording: Document) -> bool:
+    """Whether requests wait at the start for a client's limit, maybe for what is not so any more."""
+    since_ns = world.start_ns - UNSEEN_NS
+    ended = any(
+        each.action in REASONS_END and since_ns < each.at_ns <= world.start_ns
+        for each in world.events
+    )
+    return ended and recording["waiting"] > EVENT_WRITERS
 
 
 def scenario_of(world: UpstreamWorld, recording: Document, release: str) -> Document:

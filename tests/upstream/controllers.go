@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/flowcontrol"
 )
 
 // cachesFillIn is how long before its first tick a process begins to list: it looks every 100 ms whether all is there.
@@ -55,7 +56,10 @@ func (w *world) controllerClient(pauses *pauses) kubernetes.Interface {
 	if qps == 0 {
 		qps, burst = defaultQPS, defaultBurst
 	}
-	return newClientset(w.store, pauses, qps, burst)
+	if qps < 0 {
+		return newClientset(w.store, pauses, nil)
+	}
+	return newClientset(w.store, pauses, countedLimit{flowcontrol.NewTokenBucketRateLimiter(qps, burst), w.waiting})
 }
 
 func must(err error) {

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,13 +23,29 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
 )
 
-// newClientset is upstream's own clientset: its requests wait for its limit, and go to the store then. A qps below 0 is no limit.
-func newClientset(s *store, pauses *pauses, qps float32, burst int) kubernetes.Interface {
-	made, err := kubernetes.NewForConfig(&rest.Config{Host: "http://upstream", Transport: &endpoint{pauses, s}, QPS: qps, Burst: burst})
+// newClientset is upstream's own clientset: its requests wait for its limit, and go to the store then. Without a limit none waits.
+func newClientset(s *store, pauses *pauses, limit flowcontrol.RateLimiter) kubernetes.Interface {
+	made, err := kubernetes.NewForConfig(&rest.Config{Host: "http://upstream", Transport: &endpoint{pauses, s}, QPS: -1, RateLimiter: limit})
 	must(err)
 	return made
+}
+
+// countedLimit counts the requests that wait for it.
+type countedLimit struct {
+	flowcontrol.RateLimiter
+	waiting *atomic.Int64
+}
+
+// Accept is what releases up to 1.17 call.
+func (l countedLimit) Accept() { _ = l.Wait(context.Background()) }
+
+func (l countedLimit) Wait(ctx context.Context) error {
+	l.waiting.Add(1)
+	defer l.waiting.Add(-1)
+	return l.RateLimiter.Wait(ctx)
 }
 
 // pauses are how long writes of one client take, and when its process ends: what is asked for then is never answered.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"sort"
+	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -29,6 +30,15 @@ type process struct {
 	run   func()
 	alive context.Context
 	kill  context.CancelFunc
+	// So many of its requests wait for the limits of its clients.
+	waiting *atomic.Int64
+}
+
+func (p process) requestsWaiting() int64 {
+	if p.alive == nil || p.alive.Err() != nil {
+		return 0
+	}
+	return p.waiting.Load()
 }
 
 // do carries out one event, as people, kubelets and machines do.
@@ -123,6 +133,7 @@ func (w *world) nextProcess() process {
 	alive, kill := context.WithCancel(w.ctx)
 	w.processes++
 	seed := w.spec.Seed*1000 + w.processes*10
+	w.waiting = new(atomic.Int64)
 	runs := []func(){w.prepare(alive, seed)}
 	for _, prepare := range prepareOthers {
 		runs = append(runs, prepare(w, alive, seed))
@@ -132,7 +143,7 @@ func (w *world) nextProcess() process {
 			each()
 		}
 	}
-	return process{run, alive, kill}
+	return process{run, alive, kill, w.waiting}
 }
 
 // lead lets the prepared process take the Lease and begin.

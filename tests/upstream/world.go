@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math/rand"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -73,6 +74,8 @@ type recording struct {
 	Observed []map[string]any `json:"observed"`
 	// The last renewal of each kubelet that stops, in the order of the stops.
 	LastRenewals []lastRenewal `json:"lastRenewals"`
+	// How many requests of kube-controller-manager wait for its clients' limits at the start.
+	Waiting int64 `json:"waiting"`
 }
 
 // lastRenewal is when the kubelet that stops at an instant renewed last, in seconds from the start; nil: never.
@@ -103,6 +106,7 @@ type world struct {
 	observed []map[string]any
 	prepared process
 	leader   process
+	waiting  *atomic.Int64 // of the process that was made last
 	// So many processes have been made.
 	processes int64
 	// So many processes of kubectl have begun.
@@ -128,7 +132,8 @@ func play(asked spec) recording {
 	for _, each := range events {
 		if !taken && each.AtNs >= asked.StartNs {
 			w.sleepUntil(asked.StartNs)
-			found.Cluster, taken = w.snapshot(), true
+			w.take(&found)
+			taken = true
 		}
 		w.sleepUntil(each.AtNs)
 		if each.Action == "kubelet-stop" {
@@ -139,7 +144,7 @@ func play(asked spec) recording {
 	}
 	if !taken {
 		w.sleepUntil(asked.StartNs)
-		found.Cluster = w.snapshot()
+		w.take(&found)
 	}
 	w.sleepUntil(asked.EndNs)
 	w.store.mu.Lock()
@@ -167,6 +172,12 @@ func (w *world) sleepUntil(atNs int64) {
 // secondsAt is an instant in seconds from the start of the scenario.
 func (w *world) secondsAt(at time.Time) float64 {
 	return (at.Sub(w.begun) - time.Duration(w.spec.StartNs)).Seconds()
+}
+
+// take notes what is there at the start.
+func (w *world) take(into *recording) {
+	into.Waiting = w.leader.requestsWaiting()
+	into.Cluster = w.snapshot()
 }
 
 // snapshot is a v1 List of all that the API server has.

@@ -35,7 +35,7 @@ func (w *world) podStorage(written, budgets *pauses) podstorage.PodStorage {
 	}
 	// Releases differ in the last parameters, which only exec and the like need.
 	make := reflect.ValueOf(podstorage.NewStorage)
-	given := []reflect.Value{reflect.ValueOf(options), {}, {}, reflect.ValueOf(newClientset(w.store, budgets, -1, 0).PolicyV1())}
+	given := []reflect.Value{reflect.ValueOf(options), {}, {}, reflect.ValueOf(newClientset(w.store, budgets, nil).PolicyV1())}
 	for i := range make.Type().NumIn() {
 		if i == len(given) {
 			given = append(given, reflect.Value{})
