@@ -7,36 +7,86 @@ tolerate a taint equally long are deleted so as well.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import chain, repeat
+from math import ceil
 
 from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, POD_GC, TAINT_EVICTION
 from kubectl_evictplan.controllers.client_limits import ClientLimit, requests_per_eviction
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.durations import SECOND_NS
-from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
-from kubectl_evictplan.scenarios.actions.nodes import AddTaint
+from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Pod
+from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS
+from kubectl_evictplan.scenarios.actions.nodes import AddTaint, RemoveTaint
+from kubectl_evictplan.scenarios.actions.pods import SetTolerations
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.client_buckets import Arrivals, Bucket, Waits, line
 from kubectl_evictplan.windows.outcome import (
     READY,
     TAINT_ADDED,
+    TAINT_REMOVED,
     EvictionKey,
     Exploration,
     PossibleEviction,
 )
-from kubectl_evictplan.windows.spans import Span
+from kubectl_evictplan.windows.spans import NEVER_NS, Span
 
 Row = tuple[EvictionKey, PossibleEviction]
 
 # A bucket that was emptied so long ago is full again.
 _PAST_NS = 60 * SECOND_NS
+# A process that leads for so long has deleted whom it found; it knows the cluster so long after it leads.
+_LED_NS, _PROCESS_NS = 600 * SECOND_NS, 5 * SECOND_NS
 # Of a node lifecycle controller that shares its client, at once: its events, its tick (8 nodes), its pass, 8 workers for nodes and 4 for pods.
 _SHARED_OTHERS = 22
 # What it writes of a node whose Ready changes: the status, an event, and taints of two effects exchanged (GET and PATCH, twice).
 _PER_CHANGE = 10
 # ... and of each of its pods: the status, an event.
 _PER_MARKED_POD = 2
+# So often a deletion is tried that fails.
+_TRIES = 5
+_TAINTS = {f"{key}:{NO_EXECUTE}" for key in LIFECYCLE_NO_EXECUTE_KEYS}
+
+
+def rows_by_windows(
+    evictions: Mapping[EvictionKey, PossibleEviction],
+) -> dict[str, list[list[Row]]]:
+    """By controller all rows, of which those that share their windows are together: of tens of thousands few have some of their own."""
+    found: dict[str, dict[object, list[Row]]] = {}
+    for row in evictions.items():
+        key, told = row
+        of_controller = found.setdefault(key[2], {})
+        # What nodes share that only fall silent; of others each is for itself.
+        windows = id(told[0]) if told[7] is not None else key
+        if (rows := of_controller.get(windows)) is None:
+            rows = of_controller[windows] = []
+        rows.append(row)
+    return {controller: list(rows.values()) for controller, rows in found.items()}
+
+
+class _Line:
+    """Pods that go equally long after the taints of nodes that wait in one line."""
+
+    def __init__(self) -> None:
+        self._of_node: Counter[str] = Counter()
+        self._ends_ns = NEVER_NS, 0
+
+    def add(self, found: PossibleEviction, nodes: Sequence[str], numbers: Sequence[int]) -> None:
+        """Those of rows with the windows of that one: on which node, and how many."""
+        low_ns, high_ns = self._ends_ns
+        self._ends_ns = min(low_ns, found.earliest_ns), max(high_ns, found.latest_ns)
+        own = dict(zip(nodes, numbers, strict=True))
+        if len(own) == len(nodes):
+            self._of_node.update(own)
+        else:
+            for node, number in zip(nodes, numbers, strict=True):
+                self._of_node[node] += number
+
+    def arrivals(self, rate: float) -> Arrivals:
+        """So many nodes a second come at most."""
+        low, high = (ns / SECOND_NS for ns in self._ends_ns)
+        return line(low, high, self._of_node.total(), max(self._of_node.values()), rate)
 
 
 class DeletionArrivals:
@@ -55,19 +105,19 @@ class DeletionArrivals:
         self._numbers = snapshot.stand_ins
         self._begins_anew = any(event.manager_up for event in scenario.events)
 
-    def waits(self, controller: str, rows: Sequence[Row]) -> Waits | None:
-        """Of its deletions, which are these rows; None where none waits."""
-        if not rows:
+    def waits(self, controller: str, alike: Sequence[Sequence[Row]]) -> Waits | None:
+        """Of its deletions, which are these rows, by their windows; None where none waits."""
+        if controller not in (TAINT_EVICTION, NODE_LIFECYCLE, POD_GC):
             return None
         if controller == POD_GC:
-            found = self._of_loops(rows)
+            found = self._of_loops(chain.from_iterable(alike))
         else:
-            bucket, more = self._bucket(controller), list(self._more(controller, rows))
-            tasks = sum([self._numbers.get(key.pod, 1) for key, _ in rows])
+            bucket, more = self._bucket(controller), list(self._more(controller, alike))
+            tasks = sum(sum(self._numbers_of(rows)) for rows in alike)
             others = sum(one.others for one in more)
             if bucket.is_ample(tasks + sum(one.at_once for one in more), others):
                 return None
-            found = bucket.waits([*more, *self._of(rows)])
+            found = bucket.waits([*more, *self._of(alike)])
         return found if found.any else None
 
     # -- taint eviction and node lifecycle -------------------------------------------------------------
@@ -81,24 +131,35 @@ class DeletionArrivals:
             return Bucket(self._limit, 1, beside=2, others=None)
         # An event for each pod, written one after the other.
         others = 1 + (_SHARED_OTHERS if self._shares(controller) else 0)
-        chain = requests_per_eviction(self._configuration)
-        return Bucket(self._limit, chain, beside=1, others=others)
+        requests = requests_per_eviction(self._configuration)
+        return Bucket(self._limit, requests, beside=1, others=others)
 
-    def _of(self, rows: Sequence[Row]) -> Iterator[Arrivals]:
+    def _numbers_of(self, rows: Sequence[Row]) -> Iterable[int]:
+        """How many pods each row stands for."""
+        if not self._numbers:
+            return repeat(1, len(rows))
+        return map(self._numbers.get, [key.pod for key, _ in rows], repeat(1))
+
+    def _of(self, alike: Iterable[Sequence[Row]]) -> Iterator[Arrivals]:
         """Lots of what may come at once, and lines of what cannot."""
         lots: Counter[Span] = Counter()
-        lines: defaultdict[tuple[str, int], list[Row]] = defaultdict(list)
-        for row in rows:
-            key, found = row
+        lines: defaultdict[tuple[str, int], _Line] = defaultdict(_Line)
+        for several in alike:
+            found, numbers = several[0][1], list(self._numbers_of(several))
             zone = None if found.delay_ns is None else self._zone_in_line.get(found.node)
             if zone is not None and found.delay_ns is not None:
-                lines[zone, found.delay_ns].append(row)
+                nodes = [row.node for _, row in several]
+                lines[zone, found.delay_ns].add(found, nodes, numbers)
             else:
-                lots[found.earliest_ns, found.latest_ns] += self._numbers.get(key.pod, 1)
+                lots[found.earliest_ns, found.latest_ns] += sum(numbers)
         for span, number in lots.items():
             yield _arrivals(span, number)
-        for several in lines.values():
-            yield self._line(several)
+        rates = (
+            self._configuration.node_eviction_rate_qps,
+            self._configuration.secondary_node_eviction_rate_qps,
+        )
+        for each in lines.values():
+            yield each.arrivals(max(*rates, 0.0))
 
     @cached_property
     def _zone_in_line(self) -> dict[str, str]:
@@ -109,24 +170,14 @@ class DeletionArrivals:
         waiting = self._result.waiting.items()
         return {name: zone for zone, names in waiting for name in names}
 
-    def _line(self, rows: Sequence[Row]) -> Arrivals:
-        of_node: Counter[str] = Counter()
-        for key, found in rows:
-            of_node[found.node] += self._numbers.get(key.pod, 1)
-        low_ns = min(found.earliest_ns for _, found in rows)
-        high_ns = max(found.latest_ns for _, found in rows)
-        configuration, largest = self._configuration, max(of_node.values())
-        rates = configuration.node_eviction_rate_qps, configuration.secondary_node_eviction_rate_qps
-        ends = low_ns / SECOND_NS, high_ns / SECOND_NS
-        return line(*ends, of_node.total(), largest, max(*rates, 0.0))
-
-    def _more(self, controller: str, rows: Sequence[Row]) -> Iterator[Arrivals]:
+    def _more(self, controller: str, alike: Iterable[Sequence[Row]]) -> Iterator[Arrivals]:
         """Requests that no row of the controller stands for."""
         yield from self._deleted_before()
         if controller == TAINT_EVICTION:
+            yield from self._begun_before(alike)
             for window in self._result.cancels.windows.values():
                 yield _arrivals((window.earliest_ns, window.latest_ns), 0, 1)
-            yield from self._deleted_again(rows)
+            yield from self._deleted_again(alike)
         if self._shares(controller):
             yield from self._of_changes()
 
@@ -142,20 +193,60 @@ class DeletionArrivals:
         for second, number in seconds.items():
             yield _arrivals((second * SECOND_NS, min(second + 1, 0) * SECOND_NS), number)
 
-    def _deleted_again(self, rows: Sequence[Row]) -> Iterator[Arrivals]:
-        """Who terminates for long may be deleted once more, where its node gets a taint once more: that is told nowhere."""
-        changes = self._result.nodes.windows
-        tainted = {key.node for key, number in changes if number and key.what == TAINT_ADDED}
-        events = (event for event in self._scenario.events if isinstance(event, AddTaint))
-        times = Counter(name for event in events for name in event.nodes)
-        again: Counter[int] = Counter()
-        for key, found in rows:
-            if found.gone_latest_ns is None and (
-                self._begins_anew or found.node in tainted or times[found.node] > 1
+    def _begun_before(self, alike: Iterable[Sequence[Row]]) -> Iterator[Arrivals]:
+        """A process that began before the start has deleted twice, then, who is due at the start."""
+        led_ns = self._snapshot.control_plane.leader_acquire_time_ns
+        since_ns = None if led_ns is None else led_ns - self._scenario.start_ns
+        if since_ns is not None and -_LED_NS < since_ns <= 0:
+            due = (rows for rows in alike if rows[0][1].earliest_ns == 0)
+            number = 2 * sum(sum(self._numbers_of(rows)) for rows in due)
+            if number:
+                yield _arrivals((since_ns, min(since_ns + _PROCESS_NS, 0)), number)
+
+    def _deleted_again(self, alike: Iterable[Sequence[Row]]) -> Iterator[Arrivals]:
+        """Every change of a node's taints, of a pod's tolerations, and a new process twice, has all pods deleted once more that are there still.
+
+        Each of that is a task of its own (``AddWork`` after ``CancelWork``); whoever is gone by then is asked for five times.
+        """
+        lots: Counter[Span] = Counter()
+        again = self._taints_written_again()
+        new = [event for event in self._scenario.events if event.manager_up]
+        if again or new:
+            pods: Counter[str] = Counter()
+            for key, found in chain.from_iterable(alike):
+                pods[found.node] += self._numbers.get(key.pod, 1)
+            for node, spans in again.items():
+                for span in spans:
+                    lots[span] += pods[node]
+            for event in new:
+                lots[event.at_ns, event.latest_ns] += 2 * pods.total()
+        for event in self._scenario.events:
+            if isinstance(event, SetTolerations):
+                lots[event.at_ns, event.latest_ns] += len(event.pods)
+        tries = (_TRIES + 2) / 3 if self._configuration.disruption_condition else _TRIES
+        for span, number in lots.items():
+            yield _arrivals(span, ceil(number * tries))
+
+    def _taints_written_again(self) -> dict[str, list[Span]]:
+        """When NoExecute taints are put on nodes and taken off, whoever does it; but for the first one of each node, for which its pods are deleted."""
+        found: defaultdict[str, list[Span]] = defaultdict(list)
+        only_silent = self._result.only_silent
+        for (key, _), window in self._result.nodes.windows.items():
+            if (
+                key.node not in only_silent
+                and key.what in (TAINT_ADDED, TAINT_REMOVED)
+                and key.value in _TAINTS
             ):
-                again[found.earliest_ns] += self._numbers.get(key.pod, 1)
-        for low_ns, number in again.items():
-            yield _arrivals((low_ns, self._scenario.end_ns), number)
+                found[key.node].append((window.earliest_ns, window.latest_ns))
+        for event in self._scenario.events:
+            if isinstance(event, AddTaint | RemoveTaint):
+                for name in event.nodes:
+                    found[name].append((event.at_ns, event.latest_ns))
+        return {
+            name: sorted(spans, key=lambda span: span[1])[1:]
+            for name, spans in found.items()
+            if len(spans) > 1
+        }
 
     def _of_changes(self) -> Iterator[Arrivals]:
         """What node lifecycle writes where it is seen that a node is ready, or is not."""
@@ -175,7 +266,7 @@ class DeletionArrivals:
 
     # -- pod garbage collection -------------------------------------------------------------------------
 
-    def _of_loops(self, rows: Sequence[Row]) -> Waits:
+    def _of_loops(self, rows: Iterable[Row]) -> Waits:
         """One pod after the other; the next loop begins after the end of this one, so what one takes makes those after it late.
 
         Where a new process says when loops come, all that come before count.

@@ -12,10 +12,12 @@ many at the start.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from math import ceil
 
 import msgspec
 
 from kubectl_evictplan.cluster.timeline import POD_GC
+from kubectl_evictplan.controllers.client_limits import client_limit
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.pod_gc import (
     GC_CHECK_PERIOD_NS,
@@ -23,12 +25,14 @@ from kubectl_evictplan.controllers.pod_gc import (
     is_terminated,
     terminated_excess,
 )
+from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.scenarios.actions.pods import DeletePods, uid_of_created
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.outcome import EvictionKey, Exploration, PossibleEviction
 from kubectl_evictplan.windows.processes_up import ProcessLife, process_lives
 from kubectl_evictplan.windows.spans import Span, merge_spans
+from kubectl_evictplan.windows.unknowns.client_limits import ClientLimits
 from kubectl_evictplan.windows.unknowns.of_pods import GC_COST_MAX_NS, GarbageCollection
 
 _STEP_MAX_NS = GC_CHECK_PERIOD_NS + GC_COST_MAX_NS
@@ -71,20 +75,35 @@ def put_terminated_pods(
             result.evictions[key] = _perhaps(found)
     for (cancel, _), window in result.cancels.windows.items():
         window.unsure = window.unsure or (cancel.pod, cancel.uid) in taken
+    late_ns = _late_ns(result, len(taken), configuration)
+    for key, found in list(result.evictions.items()) if late_ns else ():
+        # Terminated pods come first in a loop.
+        if key.controller == POD_GC and (key.pod, key.uid) not in taken:
+            low_ns, high_ns = found.earliest_ns, min(found.latest_ns + late_ns, scenario.end_ns)
+            late = _perhaps(found)._replace(spans=((low_ns, high_ns),), circumstances=())
+            result.evictions[key] = late._replace(gone_latest_ns=None)
     for each in taken.values():
         key = EvictionKey(each.pod.key, each.uid, POD_GC, 0)
-        result.evictions[key] = _beside(each, result.evictions.get(key))
+        row = _beside(each, result.evictions.get(key))
+        if late_ns:
+            row = row._replace(missed=row.missed | {ClientLimits.name}, proven=True)
+        result.evictions[key] = row
 
 
-def first_loops(lives: Iterable[ProcessLife], since_ns: int) -> Iterator[tuple[Span, bool]]:
-    """When the first loop at that instant or later may come; with whether it surely does, which ends them."""
+def first_loops(
+    lives: Iterable[ProcessLife], since_ns: int, late_ns: int = 0
+) -> Iterator[tuple[Span, bool]]:
+    """When what the first loop at that instant or later finds may be deleted; with whether it surely is, which ends them.
+
+    ``late_ns``: how long the client may let it wait.
+    """
     for life in lives:
         if life.ends_ns < since_ns:
             continue
         begins_ns, begun_ns = (max(at_ns, since_ns) for at_ns in life.begins)
         # A new process loops at once.
         at_once = not life.warm and since_ns <= life.begins[0]
-        latest_ns = begun_ns if at_once else begun_ns + _STEP_MAX_NS
+        latest_ns = begun_ns + late_ns + (0 if at_once else _STEP_MAX_NS)
         sure = latest_ns < life.ends_ns
         yield (begins_ns, min(latest_ns, life.ends_ns)), sure
         if sure:
@@ -109,7 +128,8 @@ def _taken(
         return
     lives = process_lives(scenario)
     excess = terminated_excess(pods, configuration, len(pods))
-    loops = list(first_loops(lives, 0)) if excess else []
+    late_ns = _late_ns(result, len(excess) + len(created), configuration)
+    loops = list(first_loops(lives, 0, late_ns)) if excess else []
     if not created:
         spans = _within([span for span, _ in loops], 0, scenario.end_ns)
         sure = _is_sure(loops, result, pods, scenario)
@@ -119,12 +139,21 @@ def _taken(
             yield _Taken(pod, pod.uid, spans, sure and key not in tied)
         return
     found = [span for span, _ in loops]
-    found += [span for _, at_ns in created for span, _ in first_loops(lives, at_ns)]
+    found += [span for _, at_ns in created for span, _ in first_loops(lives, at_ns, late_ns)]
     new = [(pod, uid_of_created(pod, at_ns), at_ns) for pod, at_ns in created]
     for pod, uid, at_ns in (*((pod, pod.uid, 0) for pod in pods), *new):
         spans = _within(found, at_ns, scenario.end_ns)
         if spans:
             yield _Taken(pod, uid, spans)
+
+
+def _late_ns(result: Exploration, number: int, configuration: ControllerConfiguration) -> int:
+    """How long the client may let one of so many pods wait, and all else that is garbage: each is written once more at the most."""
+    limit = client_limit(configuration)
+    if limit is None:
+        return 0
+    requests = number + 3 * sum(key.controller == POD_GC for key in result.evictions)
+    return ceil(max(requests - limit.burst, 0) * SECOND_NS / limit.qps)
 
 
 def _tied(

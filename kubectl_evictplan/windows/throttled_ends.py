@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 
 from kubectl_evictplan.cluster.timeline import POD_GC, TAINT_EVICTION
@@ -17,11 +17,14 @@ from kubectl_evictplan.controllers.pod_gc import GC_CHECK_PERIOD_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.kube.taints import OUT_OF_SERVICE
 from kubectl_evictplan.scenarios.actions.pods import DeletePods, uid_of_created
-from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.windows.outcome import EvictionKey, Exploration, PossibleEviction
 from kubectl_evictplan.windows.spans import disjoint_outcomes
 from kubectl_evictplan.windows.unknowns.client_limits import ClientLimits
 from kubectl_evictplan.windows.unknowns.of_pods import GC_COST_MAX_NS
+
+# How late these rows are.
+LateRows = tuple[int, Sequence[tuple[EvictionKey, PossibleEviction]]]
 
 _MISSED = frozenset({ClientLimits.name})
 _GC_STEP_NS = GC_CHECK_PERIOD_NS + GC_COST_MAX_NS
@@ -54,10 +57,15 @@ class ThrottledEnds:
                     found.setdefault(key.pod, []).append(key)
         return found
 
+    @cached_property
+    def nothing_else(self) -> bool:
+        """Whether each pod has one row, and nothing happens that could be between."""
+        return not (self._stops or self._deleting or self._returning or self._of_pod)
+
     def is_sure(self, key: EvictionKey, row: PossibleEviction, late_ns: int) -> bool:
         """Whether nothing can come between the row and its deletion so much later."""
-        if not row.certain:
-            return False
+        if not row.certain or self.nothing_else:
+            return row.certain
         until_ns = row.latest_ns + late_ns
         for other in self._of_pod.get(key.pod, ()):
             if other != key and self._result.evictions[other].earliest_ns <= until_ns:
@@ -84,11 +92,16 @@ class ThrottledEnds:
             event.at_ns <= until_ns and row.earliest_ns <= event.latest_ns for event in self._stops
         )
 
-    def follow(self, late: Mapping[EvictionKey, int]) -> None:
-        """Put what comes of it: ``late`` is how much later each row is, which has its windows by now."""
+    def follow(self, every: Iterable[LateRows]) -> None:
+        """Put what comes of it, when rows have their windows."""
+        made = {event.pod.key: event for event in self._scenario.events if event.pod is not None}
+        nodes = set(self._out_of_service())
+        if not (self._stops or made or nodes):
+            return
+        late = {key: late_ns for late_ns, rows in every for key, _ in rows}
         self._begin_anew(late)
-        self._hit_successors(late)
-        self._collect_later(late)
+        self._hit_successors(late, made)
+        self._collect_later(late, nodes)
 
     def _begin_anew(self, late: Mapping[EvictionKey, int]) -> None:
         """Who is there still when a process ends may be deleted at any time by the next one."""
@@ -105,9 +118,10 @@ class ThrottledEnds:
         pods = [pod for pod in self._given[0].pods if pod.key in cut]
         bound_anew(self._result, pods, *self._given, _MISSED, max(late.values()))
 
-    def _hit_successors(self, late: Mapping[EvictionKey, int]) -> None:
+    def _hit_successors(
+        self, late: Mapping[EvictionKey, int], made: Mapping[str, ScenarioEvent]
+    ) -> None:
         """Whoever is made under the name of a pod whose DELETE waits may be deleted in its place."""
-        made = {event.pod.key: event for event in self._scenario.events if event.pod is not None}
         for key in [key for key in late if key.pod in made]:
             row, event = self._result.evictions[key], made[key.pod]
             low_ns = max(row.earliest_ns, event.at_ns)
@@ -128,9 +142,8 @@ class ThrottledEnds:
                 proven=True,
             )
 
-    def _collect_later(self, late: Mapping[EvictionKey, int]) -> None:
+    def _collect_later(self, late: Mapping[EvictionKey, int], nodes: Set[str]) -> None:
         """Garbage collection of nodes out of service comes a loop after the pod terminates."""
-        nodes = set(self._out_of_service())
         latest: dict[tuple[str, str], int] = {}
         for key, late_ns in late.items():
             if key.controller == TAINT_EVICTION and self._result.evictions[key].node in nodes:
@@ -152,7 +165,7 @@ class ThrottledEnds:
     def _out_of_service(self) -> Iterator[str]:
         snapshot, scenario, _ = self._given
         for node in snapshot.nodes:
-            if any(taint.key == OUT_OF_SERVICE for taint in node.taints):
+            if node.taints and any(taint.key == OUT_OF_SERVICE for taint in node.taints):
                 yield node.name
         for event in scenario.events:
             if event.feeds_pod_gc:

@@ -7,19 +7,19 @@ What may keep the later one from being made, and what comes of it, says ``thrott
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from math import ceil
 
-from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, POD_GC, TAINT_EVICTION
 from kubectl_evictplan.controllers.client_limits import client_limit
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.scenarios.scenario import Scenario
-from kubectl_evictplan.windows.client_arrivals import DeletionArrivals
+from kubectl_evictplan.windows.client_arrivals import DeletionArrivals, Row, rows_by_windows
 from kubectl_evictplan.windows.client_buckets import Waits
-from kubectl_evictplan.windows.outcome import EvictionKey, Exploration, PossibleEviction
+from kubectl_evictplan.windows.outcome import Exploration, PossibleEviction
 from kubectl_evictplan.windows.spans import Span, merge_spans
-from kubectl_evictplan.windows.throttled_ends import ThrottledEnds
+from kubectl_evictplan.windows.throttled_ends import LateRows, ThrottledEnds
 from kubectl_evictplan.windows.unknowns.client_limits import ClientLimits
 
 _MILLISECONDS = SECOND_NS // MILLISECOND_NS
@@ -37,66 +37,62 @@ def span_client_limits(
         return
     arrivals = DeletionArrivals(result, snapshot, scenario, configuration, limit)
     ends = ThrottledEnds(result, snapshot, scenario, configuration)
-    late = dict[EvictionKey, int]()
-    for controller in (TAINT_EVICTION, NODE_LIFECYCLE, POD_GC):
-        rows = [row for row in result.evictions.items() if row[0].controller == controller]
-        waits = arrivals.waits(controller, rows)
-        if not waits:
-            continue
-        later = _LaterRows(waits, scenario.end_ns)
-        for key, row in rows:
-            if late_ns := later.late_ns(row):
-                late[key] = late_ns
-                result.evictions[key] = later.of(row, sure=ends.is_sure(key, row, late_ns))
+    late = list[LateRows]()
+    for controller, alike in rows_by_windows(result.evictions).items():
+        if (waits := arrivals.waits(controller, alike)) is not None:
+            for rows in alike:
+                spans, late_ns = _later(rows[0][1].spans, waits, scenario.end_ns)
+                if late_ns:
+                    late.append((late_ns, rows))
+                    new = _all_later(rows, spans, late_ns, scenario.end_ns, ends)
+                    result.evictions.update(new)
     if late:
-        result.late_ns = max(late.values())
+        result.late_ns = max(late_ns for late_ns, _ in late)
         ends.follow(late)
 
 
-class _LaterRows:
-    """Rows of one controller, as late as its client can make them; those of equal windows share what they have in common."""
+def _later(spans: tuple[Span, ...], waits: Waits, horizon_ns: int) -> tuple[tuple[Span, ...], int]:
+    """The windows with all that may be late, and how late that is."""
+    ends = spans[0][0] / SECOND_NS, spans[-1][1] / SECOND_NS
+    # Whole milliseconds: what is the same at another time is told the same.
+    late_ns = ceil(round(waits.longest(*ends) * _MILLISECONDS, 4)) * MILLISECOND_NS
+    if not late_ns:
+        return spans, 0
+    later = ((low, max(high, min(high + late_ns, horizon_ns))) for low, high in spans)
+    return tuple(merge_spans(later, 0)), late_ns
 
-    def __init__(self, waits: Waits, horizon_ns: int) -> None:
-        self._waits, self._horizon_ns = waits, horizon_ns
-        # By the identity of windows, which rows keep alive.
-        self._shared: dict[int, tuple[tuple[Span, ...], int]] = {}
-        self._missed: dict[frozenset[str], frozenset[str]] = {}
 
-    def late_ns(self, row: PossibleEviction) -> int:
-        """How much later it may happen."""
-        return self._of(row)[1]
+def _all_later(
+    rows: Sequence[Row],
+    spans: tuple[Span, ...],
+    late_ns: int,
+    horizon_ns: int,
+    ends: ThrottledEnds,
+) -> Iterator[Row]:
+    """Rows that share their windows with those; nodes that only fall silent share all else as well."""
+    first = rows[0][1]
+    if first.until_queued is None or not ends.nothing_else:
+        for key, row in rows:
+            sure = ends.is_sure(key, row, late_ns)
+            yield key, _one_later(row, spans, late_ns, horizon_ns, sure=sure)
+        return
+    new = _one_later(first, spans, late_ns, horizon_ns, sure=True)
+    head, middle, tail = new[:2], new[3:7], new[8:]
+    for key, row in rows:
+        # Of tens of thousands: as ``on_node`` does it.
+        found = *head, row[2], *middle, row[7], *tail
+        yield key, tuple.__new__(PossibleEviction, found)
 
-    def of(self, row: PossibleEviction, *, sure: bool) -> PossibleEviction:
-        """The row with its windows; ``sure``: it is as certain as before."""
-        spans, late_ns = self._of(row)
-        if (missed := self._missed.get(row.missed)) is None:
-            missed = self._missed[row.missed] = row.missed | {ClientLimits.name}
-        gone_ns = row.gone_latest_ns
-        found = (
-            spans,
-            row.certain and sure and row.latest_ns + late_ns <= self._horizon_ns,
-            *row[2:10],
-            None if gone_ns is None else gone_ns + late_ns,
-            row.circumstances if len(spans) == len(row.spans) else (),
-            missed,
-            row.proven or not row.missed,
-        )
-        return tuple.__new__(PossibleEviction, found)
 
-    def _of(self, row: PossibleEviction) -> tuple[tuple[Span, ...], int]:
-        found = self._shared.get(id(row.spans))
-        if found is None:
-            found = self._shared[id(row.spans)] = self._later(row.spans)
-        return found
-
-    def _later(self, spans: tuple[Span, ...]) -> tuple[tuple[Span, ...], int]:
-        ends = spans[0][0] / SECOND_NS, spans[-1][1] / SECOND_NS
-        # Whole milliseconds: what is the same at another time is told the same.
-        late_ns = ceil(round(self._waits.longest(*ends) * _MILLISECONDS, 4)) * MILLISECOND_NS
-        if not late_ns:
-            return spans, 0
-        later = (
-            (low_ns, max(high_ns, min(high_ns + late_ns, self._horizon_ns)))
-            for low_ns, high_ns in spans
-        )
-        return tuple(merge_spans(later, 0)), late_ns
+def _one_later(
+    row: PossibleEviction, spans: tuple[Span, ...], late_ns: int, horizon_ns: int, *, sure: bool
+) -> PossibleEviction:
+    gone_ns = row.gone_latest_ns
+    return row._replace(
+        spans=spans,
+        certain=row.certain and sure and row.latest_ns + late_ns <= horizon_ns,
+        gone_latest_ns=None if gone_ns is None else gone_ns + late_ns,
+        circumstances=row.circumstances if len(spans) == len(row.spans) else (),
+        missed=row.missed | {ClientLimits.name},
+        proven=row.proven or not row.missed,
+    )

@@ -256,7 +256,10 @@ def draw_soak_world(seed: int) -> SoakWorld:
         usual = (w for w in drawn_worlds if brief or w.configuration.node_monitor_period_ns > ns(2))
         return SoakWorld(kind, outage_of(next(usual), rng))
     if kind == CROWDED:
-        return SoakWorld(kind, crowded(_draw(rng, _BEFORE_CROWDS, more, odd, alone=False), rng))
+        # A rate of 0 has some taints written anew every second, which no window spans.
+        plain_worlds = (_draw(rng, _BEFORE_CROWDS, more, odd, alone=False) for _ in count())
+        served = (one for one in plain_worlds if one.configuration.node_eviction_rate_qps > 0)
+        return SoakWorld(kind, crowded(next(served), rng))
     if kind == STRANGE:
         plain = CLASSES[rng.choice(_MADE_STRANGE)]
         return SoakWorld(kind, strange(_draw(rng, plain, more, odd, alone=False), rng))

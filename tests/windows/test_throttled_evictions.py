@@ -127,3 +127,16 @@ def test_orphans_are_collected_one_after_the_other() -> None:
     # PATCH and DELETE of each, and a GET of the node.
     assert latest(many) - latest(few) == pytest.approx((2 * 110 + 1 - 30) / 20, abs=0.2)
     assert certainties(many) == {"certain"}
+
+
+def test_every_further_change_of_its_taints_has_the_pods_of_a_node_deleted_once_more() -> None:
+    other = make_event(2, "taint", "n1", taint="c=d:NoExecute")
+    once, twice = told(crowd(60), TAINT), told(crowd(60), TAINT, other)
+    # Up to seven requests more for each.
+    assert 60 * 3 / 20 < latest(twice) - latest(once) < 60 * 8 / 20
+
+
+def test_too_many_terminated_pods_are_collected_as_the_client_lets_them() -> None:
+    pods = [make_pod(f"done-{place:03}", "n1", phase="Succeeded") for place in range(100)]
+    prediction = told(pods, flags={"terminated-pod-gc-threshold": "1"}, horizon=60)
+    assert latest(prediction) == pytest.approx(20.025 + (99 - 30) / 20, abs=0.01)
