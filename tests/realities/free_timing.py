@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import accumulate
 from unittest import mock
 
 import msgspec
@@ -98,12 +99,15 @@ class FreeTiming(Timing, frozen=True, dict=True):
 
     def passes(self, first_tick_ns: int, period_ns: int, *, warm: bool) -> LoopGrid:
         """Passes of which each costs something else."""
-        at_ns, steps, rng = first_tick_ns + self.pass_phase_ns, [], self._of("passes")
-        for _ in range(_PASSES_MAX):
-            cost_ns = rng.choice((0, PASS_COST_MAX_NS, rng.randint(0, PASS_COST_MAX_NS)))
-            steps.append((at_ns, period_ns + cost_ns))
-            at_ns += period_ns + cost_ns
-        return LoopGrid.of_course(tuple(steps), unbounded=warm)
+        rng = self._of("passes")
+        costs_ns = [
+            rng.randint(0, PASS_COST_MAX_NS) if cost_ns is None else cost_ns
+            for cost_ns in rng.choices((0, PASS_COST_MAX_NS, None), k=_PASSES_MAX)
+        ]
+        steps_ns = [period_ns + cost_ns for cost_ns in costs_ns]
+        first_ns = first_tick_ns + self.pass_phase_ns
+        later = tuple(zip(accumulate(steps_ns[:-1], initial=first_ns), steps_ns, strict=True))
+        return LoopGrid(first_ns, steps_ns[0], unbounded=warm, later=later[1:])
 
 
 class LedTiming(FreeTiming, frozen=True, dict=True):
