@@ -16,9 +16,8 @@ _Item = TypeVar("_Item")
 
 # Of one prediction, for lines and pods together: some seconds.
 UNITS = 1_200_000
-# Where few nodes take part what does not fit into half of that seldom fits into more.
+# Where few nodes take part each of their lines is short: more node runs are planned.
 _FEW_NODES = 24
-_UNITS_OF_FEW = UNITS // 2
 # Of simulating the pods of some nodes once, and for each entry of what happened; of looking up what happened before.
 SIMULATION, ENTRY, LOOK_UP = 30, 2, 4
 # Entries of one node run that fit into the work budget of all of them, which are planned before anything else is tried.
@@ -35,11 +34,6 @@ def node_runs_max(entries: int, nodes: int) -> int:
     """How many node runs are planned at most, of so many entries each, in which so many nodes take part."""
     runs = max(NODE_RUNS_MIN, min(_NODE_RUNS_MAX, _NODE_RUN_ENTRIES // max(entries, 1)))
     return runs * _TIMES_OF_FEW if nodes <= _FEW_NODES else runs
-
-
-def units_of(nodes: int) -> int:
-    """The units of a prediction in which so many nodes take part."""
-    return _UNITS_OF_FEW if nodes <= _FEW_NODES else UNITS
 
 
 class Budget:
@@ -68,6 +62,10 @@ class Budget:
         and what one does not need goes to those after it.
         """
         return Budget(max(self.left // parts, self.left - self._units // 2, 0), self)
+
+    def nothing(self) -> Budget:
+        """A budget without any units: what is done all the same is of this one."""
+        return Budget(0, self)
 
     def of_samples(self) -> Budget:
         """The budget of what bounds tell anyhow, of which a few runs are to show how it may come about."""

@@ -27,7 +27,7 @@ from kubectl_evictplan.kube.topology import zone_display_name
 from kubectl_evictplan.scenarios.outages import returns_within
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.alike_nodes import AlikeNodes
-from kubectl_evictplan.windows.budget import Budget, node_runs_max, spread, units_of
+from kubectl_evictplan.windows.budget import UNITS, Budget, node_runs_max, spread
 from kubectl_evictplan.windows.line_replays import Replays
 from kubectl_evictplan.windows.node_runs import NodeRun, NodeRunner
 from kubectl_evictplan.windows.outcome import (
@@ -65,6 +65,8 @@ Progress = Callable[[str, int, int], None]
 
 # What takes more pieces is taken apart by zones, where that can be.
 _PIECES_TOGETHER = 64
+# Where half of what lines may take lasts for fewer of the pieces, all of it does not last for all of them.
+_DONE_WITH_HALF = 0.3
 # Runs go on for so long after the horizon: a window that the horizon cuts is known to its end.
 _BEYOND_HORIZON_NS = 2 * MINUTE_NS
 
@@ -134,7 +136,7 @@ def _without_client_limits(
         scenario = replace(scenario, horizon_ns=horizon_ns + _BEYOND_HORIZON_NS)
     alike = AlikeNodes(snapshot, configuration)
     plan = pieces(snapshot, scenario, configuration, runs_max, alike)
-    budget = Budget(units_of(len(snapshot.nodes)))
+    budget = Budget(UNITS)
     if len(plan) > _PIECES_TOGETHER or any(piece.missed for piece in plan):
         from kubectl_evictplan.windows import zones_apart  # rarely needed
 
@@ -280,16 +282,21 @@ def _explored_lines(
     replays = Replays(of_lines, horizon_ns)
     found, cut_short = dict[int, PieceRun](), list[int]()
     # What is not explored wholly anywhere is bounded everywhere: the sooner that is found out the better.
+    half, is_hopeless = of_lines.left // 2, False
     for number, place in enumerate(spread(range(len(plan)))):
         piece = plan[place]
         ends = runner.run(piece), runner.run(piece, last=True)
-        replays.budget, replays.cut_short = of_lines.part(len(plan) - number), False
+        is_hopeless |= of_lines.left < half and number < len(plan) * _DONE_WITH_HALF
+        share = of_lines.nothing() if is_hopeless else of_lines.part(len(plan) - number)
+        replays.budget, replays.cut_short = share, False
         found[place] = run_piece(piece, *ends, configuration, at_start, replays)
         if replays.cut_short:
             cut_short.append(place)
         if progress is not None:
             progress("exploring timings", number + 1, len(plan))
     runs = [found[place] for place in range(len(plan))]
+    if is_hopeless:
+        return runs
     # One line that is not wholly explored leaves all of its zone to bounds: it gets what the others did not need.
     of_lines = budget.part(2)
     for place in cut_short:

@@ -13,7 +13,6 @@ from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import refill_ns
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import ClusterSnapshot
-from kubectl_evictplan.windows.budget import Budget
 from kubectl_evictplan.windows.line_replays import Replays
 from kubectl_evictplan.windows.line_windows import (
     Spread,
@@ -148,7 +147,7 @@ def _waits_by_view(
     was_cut_short = known.cut_short
     is_sampled = bool(piece.missed) or _are_missed(lines, known)
     if is_sampled:
-        known.budget = Budget(0, known.budget)
+        known.budget = known.budget.nothing()
     found: list[Waits] = []
     rules = line_rules(lines[0][0], configuration)
     for view in views(rules, [line for _, line in lines], configuration):
