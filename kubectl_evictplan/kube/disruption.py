@@ -54,11 +54,13 @@ def synced_status(
     owner is known to have none, nothing may be disrupted; where one is unknown, expectedPods and
     desiredHealthy stay as they are.
     """
+    staying = {
+        pod.name for pod in pods if pod.deletion_timestamp_ns is None and budget.disrupted_pods
+    }
     disrupted = tuple(
         (name, since_ns)
         for name, since_ns in budget.disrupted_pods
-        if since_ns + DELETION_TIMEOUT_NS >= now_ns
-        and any(pod.name == name and pod.deletion_timestamp_ns is None for pod in pods)
+        if since_ns + DELETION_TIMEOUT_NS >= now_ns and name in staying
     )
     expected = _expected_pods(budget, pods, scales)
     if expected is Unscaled.NO_SCALE:
@@ -130,10 +132,8 @@ def _expected_scale(pods: Iterable[Pod], scales: Scales) -> int | Unscaled:
     """What the owners of the pods want together; bare pods count nothing (``getExpectedScale``)."""
     wanted: dict[str, int] = {}
     # Pods of one owner share its reference: each is asked about once.
-    asked: set[int] = set()
-    for pod in pods:
-        owner = pod.controller() if id(pod.owner_references) not in asked else None
-        asked.add(id(pod.owner_references))
+    for pod in {id(pod.owner_references): pod for pod in pods}.values():
+        owner = pod.controller()
         if owner is None:
             continue
         scale = scales(pod.namespace, owner)
@@ -145,14 +145,11 @@ def _expected_scale(pods: Iterable[Pod], scales: Scales) -> int | Unscaled:
 
 def _healthy_pods(pods: Iterable[Pod], disrupted: dict[str, int], now_ns: int) -> int:
     """``countHealthyPods``: Ready, not terminating, not about to be deleted."""
-    healthy = (
+    healthy = [
         pod.name for pod in pods if pod.ready == "True" and pod.deletion_timestamp_ns is None
-    )
-    return sum(
-        1
-        for name in healthy
-        if disrupted.get(name, -DELETION_TIMEOUT_NS) + DELETION_TIMEOUT_NS <= now_ns
-    )
+    ]
+    going = {name for name, at_ns in disrupted.items() if at_ns + DELETION_TIMEOUT_NS > now_ns}
+    return sum(name not in going for name in healthy) if going else len(healthy)
 
 
 class Answer(Enum):

@@ -5,20 +5,21 @@ from __future__ import annotations
 import sys
 
 import pytest
-from drawn.drain_worlds import CONFIGURATION, App, drain, drained_cluster, drains
+from drawn.drain_worlds import CONFIGURATION, App, drain, drained_cluster, drains, proven
 
 from kubectl_evictplan.cluster.readiness import ReadyTimes
 from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.windows.drains.accounts import Account
 from kubectl_evictplan.windows.drains.runs import explore_drains
 
 
-def _calls(nodes: int, **budget: int) -> int:
+def _calls(nodes: int, kind: str = "ReplicaSet", **budget: int) -> int:
     """How many functions a prediction calls that drains so many nodes, with a pod of two apps on each; each app has four."""
     pool, others = ([f"{name}{at:04}" for at in range(nodes)] for name in "ab")
     apps = [
-        App(f"{kind}{at:04}", pool[at : at + 4], parallel=True, **budget)
+        App(f"{name}{at:04}", pool[at : at + 4], kind, parallel=True, **budget)
         for at in range(0, nodes, 4)
-        for kind in "xy"
+        for name in "xy"
     ]
     snapshot = drained_cluster(*apps, nodes=[*pool, *others])
     calls = 0
@@ -38,8 +39,20 @@ def _calls(nodes: int, **budget: int) -> int:
 
 
 @pytest.mark.parametrize("budget", [{}, {"most": 1}, {"most": 0}])
-def test_twice_as_many_drained_nodes_take_twice_the_work(budget: dict[str, int]) -> None:
-    assert _calls(48, **budget) < 2.15 * _calls(24, **budget)
+@pytest.mark.parametrize("kind", ["ReplicaSet", "StatefulSet"])
+def test_twice_as_many_drained_nodes_take_twice_the_work(kind: str, budget: dict[str, int]) -> None:
+    assert _calls(48, kind, **budget) < 2.15 * _calls(24, kind, **budget)
+
+
+def test_a_budget_that_no_pod_of_a_node_asks_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = []
+    moved = Account.wait
+    monkeypatch.setattr(Account, "wait", lambda *told: (waits.append(1), moved(*told))[1])
+    nodes = [f"n{at:02}" for at in range(40)]
+    apps = [App(f"app{at:02}", [name, "other"], most=1) for at, name in enumerate(nodes)]
+    proven(drained_cluster(*apps, nodes=[*nodes, "other"]), drain(*nodes))
+    # Each is asked on one node.
+    assert len(waits) <= len(nodes)
 
 
 def test_of_many_pods_few_runs_are_played() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from kubectl_evictplan.cluster.eviction_api import MEETS_NS
 from kubectl_evictplan.controllers.replication import owner_key
 from kubectl_evictplan.kube.disruption import EvictionRules, is_stale, needs_no_disruption
 from kubectl_evictplan.kube.objects import Pod, PodDisruptionBudget
@@ -87,7 +88,7 @@ class Account:
 
         ``pause_ns``: so long after the end of the last object at the earliest.
         """
-        coming = [(low_ns - took[1], high_ns - took[0]) for low_ns, high_ns in self._coming]
+        self.wait(took)
         for one in found:
             if self._recovery_ns is None or not self._recoveries:
                 break
@@ -98,10 +99,21 @@ class Account:
                 latest_ns = min(latest_ns, self._made_anew_ns - pause_ns)
             if high_ns >= PERHAPS_NEVER_NS:
                 latest_ns = high_ns
-            coming.append((low_ns - took[1], latest_ns))
+            self._coming.append((low_ns - took[1], latest_ns))
         self._spare -= len(found)
+        if found:
+            self._stirs = 1
+
+    def wait(self, took: Range) -> None:
+        """Turns are over in which nobody asked it."""
+        coming = [(low_ns - took[1], high_ns - took[0]) for low_ns, high_ns in self._coming]
         # One sync may be on its way still: the controller takes together what it finds.
-        self._stirs = 1 if found or self._stirs else 0
+        self._stirs = min(self._stirs, 1)
+        if self._spare >= 0 and not self._counts_pods:
+            # What came back so long ago that no request meets it is there.
+            left = [one for one in coming if one[1] + MEETS_NS >= 0]
+            self._spare += len(coming) - len(left)
+            coming = left
         self._coming = coming
 
 
@@ -116,12 +128,20 @@ class Accounts:
         self._recoveries = recoveries
         self._rules = rules
         self._found: dict[int, Account | None] = {}
+        # What all turns took that are over, and what they had when each account was looked at last: few are in a turn.
+        self._passed: Range = (0, 0)
+        self._looked_at: dict[int, Range] = {}
 
     def account(self, place: int) -> Account | None:
         """The one account of a budget, which goes from turn to turn."""
         if place not in self._found:
             self._found[place] = self._settled(place)
-        return self._found[place]
+            self._looked_at[place] = self._passed
+        account, before = self._found[place], self._looked_at[place]
+        if account is not None and before is not self._passed:
+            account.wait((self._passed[0] - before[0], self._passed[1] - before[1]))
+            self._looked_at[place] = self._passed
+        return account
 
     def pass_unasked(self, pod: Pod) -> None:
         """A pod of the turn is evicted about which no budget is asked, for it is finished: those that cover it see it go."""
@@ -134,9 +154,13 @@ class Accounts:
         self, asked: Mapping[int, Sequence[NthEviction]], took: Range, pause_ns: int
     ) -> None:
         """A node is drained; all instants count from the begin of the next from now on."""
-        for place, account in self._found.items():
+        self._passed, before = plus(self._passed, took), self._passed
+        for place, evictions in asked.items():
+            account = self._found.get(place)
             if account is not None:
-                account.spend(asked.get(place, ()), took, pause_ns)
+                assert self._looked_at[place] is before, "it was asked in this turn"
+                account.spend(evictions, took, pause_ns)
+                self._looked_at[place] = self._passed
 
     def forget(self, places: Iterable[int]) -> None:
         """Nothing is known of these budgets any more."""

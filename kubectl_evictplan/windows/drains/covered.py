@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property
 
 from msgspec.structs import replace
@@ -58,6 +58,8 @@ class CoveredPods:
         self._refilled, self.overfull = plan.refilled, {*plan.overfull, *plan.unknown}
         self.unsure = {*plan.short, *self.overfull}
         self._index = BudgetIndex(world.budgets)
+        # By namespace and labels, which the entry keeps alive.
+        self._matching: dict[tuple[str, int], tuple[Mapping[str, str], list[int]]] = {}
         self._scales = OwnerScales(world.snapshot.workloads)
         self._nodes = {node.name for node in world.snapshot.nodes}
         self._terminating = terminating_namespaces(world.snapshot)
@@ -68,7 +70,7 @@ class CoveredPods:
         for pod in world.snapshot.pods:
             if (owner := owner_key(pod)) is not None:
                 self._owned.setdefault(owner, []).append(pod)
-            for place in self._index.matching(pod):
+            for place in self.covering(pod):
                 self._covered.setdefault(place, []).append(pod)
         self.stays_met = cache(self._stays_met)
         # How many disruptions a budget has at most, as long as nobody is away; None: not known.
@@ -80,7 +82,7 @@ class CoveredPods:
         for turn in plan.turns:
             for pod in (*turn.pods, *turn.guests):
                 self.drained.append(pod)
-                for place in self._index.matching(pod):
+                for place in self.covering(pod):
                     self._asking.setdefault(place, []).append((turn, pod))
         self.drained_keys = {pod.key for pod in self.drained}
         # Places of budgets over pods that kubectl evicts if another process takes away why it refuses their node.
@@ -89,12 +91,17 @@ class CoveredPods:
             for turn in plan.turns
             if not turn.surely_found
             for pod in plan.perhaps_evicted(turn)
-            for place in self._index.matching(pod)
+            for place in self.covering(pod)
         }
 
     def covering(self, pod: Pod) -> Sequence[int]:
         """Places of the budgets that cover the pod."""
-        return self._index.matching(pod)
+        # Pods of a template share their labels.
+        name = pod.namespace, id(pod.labels)
+        known = self._matching.get(name)
+        if known is None:
+            known = self._matching[name] = (pod.labels, self._index.matching(pod))
+        return known[1]
 
     def asked_about(self, pod: Pod) -> Sequence[int]:
         """Places of the budgets that the Eviction API may ask about it."""

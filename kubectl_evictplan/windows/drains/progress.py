@@ -19,7 +19,7 @@ from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS
 from kubectl_evictplan.windows.drains.accounts import counts_pods
 from kubectl_evictplan.windows.drains.before import Before
-from kubectl_evictplan.windows.drains.covered import CoveredPods, as_ready
+from kubectl_evictplan.windows.drains.covered import CoveredPods, OwnerKey, as_ready
 from kubectl_evictplan.windows.drains.delays import (
     ARRIVAL,
     AT_ONCE,
@@ -80,9 +80,14 @@ class Progress:
         self.guests = Guests(covered, recoveries, plan, before)
         self._tasks = [(turn, pod) for turn in plan.turns for pod in turn.everybody]
         self._tasks_of: dict[int, list[tuple[PlannedTurn, Pod]]] = {}
-        for task in self._tasks:
+        # Places among all of them, by budget and by StatefulSet.
+        self._numbers_of: dict[int | OwnerKey, list[int]] = {}
+        for number, task in enumerate(self._tasks):
             for place in covered.covering(task[1]):
                 self._tasks_of.setdefault(place, []).append(task)
+                self._numbers_of.setdefault(place, []).append(number)
+            if (owner := owner_key(task[1])) is not None and owner[0] == STATEFUL_SET:
+                self._numbers_of.setdefault(owner, []).append(number)
         # By (pod, uid) how many turns may find it before somebody has deleted it.
         self._found_by = Counter((pod.key, pod.uid) for turn in plan.turns for pod in turn.pods)
         # Who else may ask is known of all nodes.
@@ -101,7 +106,9 @@ class Progress:
         self.requests = cache(self._requests_about)
         self.writes = cache(self._writes_of_an_eviction)
         self._stirs = cache(self._writes_without_evictions)
+        self._unwaiting = cache(self._deleted_whatever_it_says)
         self._first_evictions = cache(self._two_first)
+        self.is_calm = cache(self._is_calm)
         self._first_open_ns = cache(self._opens_first_ns)
 
     def _opens_again(self, place: int) -> bool:
@@ -180,19 +187,24 @@ class Progress:
         if not self.is_calm(place):
             return [(0, "")]
         firsts: dict[str, int] = {}
-        for one in self.requests(place):
-            other = one.turn.drain
-            if other.process == drain.process and other.place > drain.place:
-                continue
-            if self.needs_disruption(place, one):
-                continue
-            event = self._drains[other.process]
-            begun_ns = event.at_ns + until_first_node(len(event.nodes))[0]
-            begun_ns = max(begun_ns, self._before.begins_ns.get(other, 0))
-            firsts[one.pod.key] = min(firsts.get(one.pod.key, begun_ns), begun_ns)
+        for other, key, begun_ns in self._unwaiting(place):
+            if other.process != drain.process or other.place <= drain.place:
+                firsts[key] = min(firsts.get(key, begun_ns), begun_ns)
         return sorted((at_ns, key) for key, at_ns in firsts.items())[:2]
 
-    def is_calm(self, place: int) -> bool:
+    def _deleted_whatever_it_says(self, place: int) -> list[tuple[NodeDrain, str, int]]:
+        """Pods that matter to a budget and do not wait for it, each with the node from which it goes, and before which offset not."""
+        found = []
+        for one in self.requests(place):
+            if not self.needs_disruption(place, one):
+                drain = one.turn.drain
+                event = self._drains[drain.process]
+                begun_ns = event.at_ns + until_first_node(len(event.nodes))[0]
+                begun_ns = max(begun_ns, self._before.begins_ns.get(drain, 0))
+                found.append((drain, one.pod.key, begun_ns))
+        return found
+
+    def _is_calm(self, place: int) -> bool:
         """Whether nothing happens to the budget's pods but what is asked for in the turns, and what follows from that."""
         facts = self._covered
         calm = self.is_known and facts.world.quiet
@@ -441,14 +453,12 @@ class Progress:
     def _mattering(self, place: int) -> Sequence[tuple[PlannedTurn, Pod]]:
         """Those whose evictions may keep the budget closed: it covers them, or they are of a StatefulSet with pods that it covers."""
         owners = {owner_key(pod) for _, pod in self._covered.drained_of(place)}
-        owners = {one for one in owners if one is not None and one[0] == STATEFUL_SET}
-        if not owners:
+        sets = [one for one in owners if one is not None and one[0] == STATEFUL_SET]
+        if not sets:
             return self._tasks_of.get(place, ())
-        return [
-            (turn, pod)
-            for turn, pod in self._tasks
-            if owner_key(pod) in owners or place in self._covered.covering(pod)
-        ]
+        keys: Sequence[int | OwnerKey] = (place, *sets)
+        numbers = {number for key in keys for number in self._numbers_of.get(key, ())}
+        return [self._tasks[number] for number in sorted(numbers)]
 
     def _replaced_ns(self, turn: PlannedTurn, pod: Pod) -> int:
         """By which offset a pod of ``_let_go_first`` has a Ready replacement that is counted."""
