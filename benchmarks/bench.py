@@ -24,6 +24,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
+from drained_pool import NODES_OF_A_POOL_NODE
 from generate_cluster import PODS_PER_NODE, write_cluster
 from measurements import (
     MIB,
@@ -146,6 +147,12 @@ def of_cluster(nodes: int, repetitions: int) -> Iterator[Figure]:
     yield Figure(
         f"... of half the cluster ({growth:.2f} x its time is the whole; goal 2.2)", smaller
     )
+    pool = best_of("predict-drain", snapshot, 1)
+    smaller = best_of("predict-drain-half", snapshot, 1)
+    growth = pool["cpu_seconds"] / smaller["cpu_seconds"]
+    which = f"drain of a pool of {nodes // NODES_OF_A_POOL_NODE:,} nodes, a budget for each owner"
+    yield Figure(f"{which}: prediction alone", pool)
+    yield Figure(f"... of half the pool ({growth:.2f} x its CPU is the whole; goal 2.2)", smaller)
     sweep = fastest((*PROGRAM, "sweep", "nodes", "-f", str(snapshot)), 1)
     # Twenty seconds on two processors.
     yield Figure("sweep of every node", sweep, 540)

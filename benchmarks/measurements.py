@@ -169,6 +169,23 @@ def run_impact_of_tight(path: Path) -> Report:
         return measured(lambda: len(assess_impact(*known).findings))
 
 
+def run_drain(path: Path, share: float = 1.0) -> Report:
+    """A pool of the cluster, or such a share of it, is drained."""
+    from drained_pool import drain_of_pool, with_budgets
+
+    from kubectl_evictplan.controllers.flags import resolve_configuration
+    from kubectl_evictplan.garbage import collecting_rarely
+    from kubectl_evictplan.scenarios.files import load_scenario
+    from kubectl_evictplan.sources.files import load_files
+
+    snapshot = with_budgets(load_files([str(path)]))
+    events = scenario_text(drain_of_pool(snapshot, share))
+    loaded = load_scenario(events, "scenario", snapshot)
+    configuration = resolve_configuration(loaded.settings, snapshot.control_plane)
+    with collecting_rarely():
+        return measured(lambda: predicted((snapshot, loaded.scenario, configuration)))
+
+
 def _all_jobs() -> int:
     from kubectl_evictplan.processes import default_jobs
 
@@ -185,6 +202,8 @@ RUNS: dict[str, Callable[[Path], Report]] = {
     "predict-zone-oldest": lambda path: run_predict(path, SILENT_ZONE, "1.16"),
     "impact-tight": run_impact_of_tight,
     "predict-taint": lambda path: run_predict(path, TAINTED_NODES),
+    "predict-drain": run_drain,
+    "predict-drain-half": lambda path: run_drain(path, 0.5),
     "ticket-html": lambda path: run_ticket(path, "html"),
     "ticket-markdown": lambda path: run_ticket(path, "markdown"),
 }

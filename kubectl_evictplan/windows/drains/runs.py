@@ -46,7 +46,7 @@ from kubectl_evictplan.windows.unknowns.of_drains import CORNERS, DrainLatencies
 _SEEDS_MIN, _SEEDS_MAX, _SEEDS_MAX_OF_SEVERAL = 8, 60, 120
 _OBJECTS_OF_SEEDS = 1_800
 # No window rests on runs, so of large worlds few are played, one at least: so many objects in all, and fewer where everything is proven.
-_OBJECTS_PLAYED, _OBJECTS_SHOWN = 24_000, 6_000
+_OBJECTS_PLAYED, _OBJECTS_SHOWN = 8_000, 4_000
 # Where nobody can come to drained nodes the corners and some from everywhere are enough, if these say the same: the rest is proven.
 _SEEDS_ALONE = 12
 
