@@ -6,6 +6,7 @@ this one finds out what it costs; then it lays out and writes that as well, of w
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from kubectl_evictplan.prediction.document import Prediction
     from kubectl_evictplan.report.json_text import Piece
 
+# Of so many evictions both at once would take much more memory than the largest supported cluster does otherwise.
+_ONE_BY_ONE = 100_000
 # What each message is, a depth, and how long it is.
 _HEAD = Struct("<cBI")
 _BEGIN, _LOOK, _PREDICTION, _TEXT, _ITEMS, _VALUE, _END = (b"%c" % one for one in b"blptive")
@@ -35,15 +38,22 @@ def writer() -> Iterator[Writer | None]:
     """A process that is ready to write a large answer; None where none can be begun."""
     # The copy would write it as well.
     sys.stdout.flush()
-    with in_copy(_write) as copy:
-        yield None if copy is None else Writer(copy)
+    try:
+        told, tell = os.pipe()
+    except OSError:
+        yield None
+        return
+    with os.fdopen(told, "rb", buffering=0) as written, in_copy(partial(_write, tell)) as copy:
+        os.close(tell)
+        yield None if copy is None else Writer(copy, written)
 
 
 class Writer:
     """Writes one answer to standard output, in a process beside this one."""
 
-    def __init__(self, copy: Copy) -> None:
-        self._copy = copy
+    def __init__(self, copy: Copy, written: FileIO) -> None:
+        """``written`` ends when the prediction is written."""
+        self._copy, self._written = copy, written
 
     def begin(self) -> None:
         """There will be an answer to write: load what that takes."""
@@ -70,6 +80,8 @@ class Writer:
                 self._send(_PREDICTION, part, at_once=True)
         except UnicodeEncodeError:
             return False
+        if len(prediction.evictions) > _ONE_BY_ONE:
+            self._written.read(1)
         told = assess()
         keep(told)
         for piece in pieces(told, Part.REST):
@@ -88,8 +100,11 @@ class Writer:
 # -- in the copy ----------------------------------------------------------------------------------------
 
 
-def _write(stream: FileIO) -> None:
-    """Write what the messages tell; of the prediction in a copy of this process, which ends with all that this takes."""
+def _write(tell: int, stream: FileIO) -> None:
+    """Write what the messages tell; of the prediction in a copy of this process, which ends with all that this takes.
+
+    ``tell`` is closed when that is done.
+    """
     _next(stream)
     from kubectl_evictplan.prediction import carried, fingerprint  # noqa: F401 - all that it takes is loaded while this waits
     from kubectl_evictplan.report.json_text import laid_out
@@ -101,6 +116,7 @@ def _write(stream: FileIO) -> None:
             write()
         else:
             copy.wait()
+    os.close(tell)
     write_chunks(laid_out(_rest(stream), ascii_only=ascii_only))
 
 

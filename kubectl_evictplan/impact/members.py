@@ -83,7 +83,7 @@ class Owners:
 class Labelled:
     """Pods of one namespace whose labels are one object, in input order within each owner.
 
-    ``moving`` are those that something happens to, ``fates`` what becomes of these, in the same order.
+    ``moving`` are those that something happens to until it is known what becomes of them, then ``fates`` are that, in the same order.
     """
 
     def __init__(self, pods: Sequence[Pod], absent: Collection[int]) -> None:
@@ -92,6 +92,11 @@ class Labelled:
         self.moving: list[Moving] = []
         self.fates: list[Fate] = []
         self._absent = absent
+
+    def settle(self, fates: Mapping[str, Fate]) -> None:
+        """What becomes of all pods by their keys: nothing else is kept of those that move."""
+        self.fates = [fates[one.key] for one in self.moving]
+        self.moving = []
 
     @property
     def counted(self) -> int:

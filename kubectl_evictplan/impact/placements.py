@@ -153,8 +153,10 @@ def placements_of(change: Change, replaced: Sequence[Pod], since_ns: Sequence[in
     groups = _Groups(phases, change, gone_ns)
     for group in bounded:
         waiting.update(groups.of(group))
-    sure = not waiting and all(map(_is_told_by_chances, bounded))
-    return Placements(RowsLater(make_fits), waiting, tuple(_pushes(bounded, change)), sure)
+    # Not strings of their own are kept, but those of the deletions.
+    of_pod = {key: waiting[key] for key in change.deletions if key in waiting}
+    sure = not of_pod and all(map(_is_told_by_chances, bounded))
+    return Placements(RowsLater(make_fits), of_pod, tuple(_pushes(bounded, change)), sure)
 
 
 def _is_told_by_chances(group: Bounded) -> bool:

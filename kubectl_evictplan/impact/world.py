@@ -153,7 +153,7 @@ class World:
         if self.pushed.since_ns:
             self._push_out(moving)
         for labelled in self.by_labels.values():
-            labelled.fates = [self.fates[one.key] for one in labelled.moving]
+            labelled.settle(self.fates)
         self._limit_by_budgets()
         self._limit_pushed()
         self._kinds_of_fates: dict[OwnerKey, int] = {}

@@ -78,7 +78,7 @@ def unpacked(receive: Receive) -> Prediction:
         evictions = Evictions.of(msgspec.msgpack.decode(receive(), type=tuple[Eviction, ...]))
     else:
         groups: list[EvictionGroup] = []
-        decoder, known = msgspec.msgpack.Decoder(_Some), dict[str, str]()
+        decoder, known = msgspec.msgpack.Decoder(_Some), _Known({}, {})
         while len(groups) < number:
             groups += _groups(decoder.decode(receive()), known)
         evictions = Evictions(groups)
@@ -134,14 +134,23 @@ def _some(groups: Sequence[EvictionGroup]) -> _Some:
     )
 
 
-def _groups(some: _Some, known: dict[str, str]) -> Iterator[EvictionGroup]:
-    """``known``: strings that many pods have, each once."""
-    namespaces = map(known.setdefault, some.namespaces, some.namespaces)
-    owners = map(known.setdefault, some.owners, some.owners)
+class _Known(msgspec.Struct):
+    """What many groups have, each once."""
+
+    strings: dict[str, str]
+    chains: dict[Chain, Chain]
+
+
+def _groups(some: _Some, known: _Known) -> Iterator[EvictionGroup]:
+    once, chain_once = known.strings.setdefault, known.chains.setdefault
+    namespaces = map(once, some.namespaces, some.namespaces)
+    owners = map(once, some.owners, some.owners)
     names = map(PodNames, namespaces, some.pods, some.uids, owners)
     leading = some.leading
     for (kind, node, offset_seconds, time), (place, rest), number in zip(
         some.own, some.chains, some.numbers, strict=True
     ):
-        row = replace(some.kinds[kind], node=node, offset_seconds=offset_seconds, time=time)
-        yield EvictionGroup(row, list(islice(names, number)), SharedChain(leading[place], rest))
+        own = {"node": once(node, node), "time": once(time, time)}
+        row = replace(some.kinds[kind], offset_seconds=offset_seconds, **own)
+        chain = SharedChain(leading[place], chain_once(rest, rest))
+        yield EvictionGroup(row, tuple(islice(names, number)), chain)

@@ -48,7 +48,6 @@ from kubectl_evictplan.prediction.grouped_evictions import (
     EvictionGroup,
     Evictions,
     PodNames,
-    SharedChain,
 )
 from kubectl_evictplan.prediction.pod_ends import EvictedKind, PodEnds
 from kubectl_evictplan.prediction.workloads import OwnerNames
@@ -81,13 +80,12 @@ def eviction_list(
         chain = ChainOfKind(kind.key.pod, kind.found.node, find_chain)
         for node, pods in names.of(kind):
             here = row if node == row.node else replace(row, node=node)
-            find_on = partial(chain.on, node)
             kept = refusable.evicted if kind.key.controller == EVICTION_API else refusable.deleted
             if here.certainty == CERTAIN and (kept or gone_from):
                 unsure = _Unsure(kept, gone_from, kind.found.latest_ns)
-                groups += _groups(here, find_on, pods, unsure)
+                groups += _groups(here, chain, pods, unsure)
             else:
-                groups.append(EvictionGroup(here, pods, find_on))
+                groups.append(EvictionGroup(here, pods, chain))
     if len({(kind.key.pod, kind.key.uid) for kind in kinds}) < len(kinds):
         from kubectl_evictplan.prediction.object_ends import with_one_end
 
@@ -223,7 +221,7 @@ class _Unsure(Struct):
 
 def _groups(
     row: document.Eviction,
-    find_chain: Callable[[], SharedChain],
+    chain: ChainOfKind,
     pods: list[PodNames],
     unsure: _Unsure,
 ) -> list[EvictionGroup]:
@@ -231,7 +229,7 @@ def _groups(
     perhaps = [names for names in pods if names.key in unsure]
     others = [names for names in pods if names.key not in unsure]
     groups = [(replace(row, certainty=POSSIBLE), perhaps), (row, others)]
-    return [EvictionGroup(row, some, find_chain) for row, some in groups if some]
+    return [EvictionGroup(row, some, chain) for row, some in groups if some]
 
 
 def _in_one_run(

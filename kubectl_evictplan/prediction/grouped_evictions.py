@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from functools import cached_property
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -59,17 +59,25 @@ class SharedChain(NamedTuple):
         return (*self.before, *rest)
 
 
+class ChainFinder(Protocol):
+    """Who finds out what led to evictions."""
+
+    def on(self, node: str) -> SharedChain:
+        """To those of pods of that node."""
+        ...
+
+
 class EvictionGroup:
     """Evictions of pods of one node that differ in nothing but the pods' names and owners.
 
     ``shared`` is a row of which names, owner and chain count for nothing: the rest holds for all ``pods``.
     """
 
+    # There are tens of thousands.
+    __slots__ = ("_chain", "pods", "shared")
+
     def __init__(
-        self,
-        shared: Eviction,
-        pods: Sequence[PodNames],
-        chain: SharedChain | Callable[[], SharedChain],
+        self, shared: Eviction, pods: Sequence[PodNames], chain: SharedChain | ChainFinder
     ) -> None:
         """``chain``: what led there, or who finds that out when somebody asks for causes."""
         self.shared = shared
@@ -79,14 +87,13 @@ class EvictionGroup:
     @property
     def chain(self) -> SharedChain:
         """What led to these evictions; kept from then on."""
-        # Of tens of thousands, and the lock of ``cached_property`` takes a while.
         found = self._chain = self.find_chain()
         return found
 
     def find_chain(self) -> SharedChain:
         """``chain``, which is not kept for that."""
         found = self._chain
-        return found if isinstance(found, SharedChain) else found()
+        return found if isinstance(found, SharedChain) else found.on(self.shared.node)
 
     def json(self, encode: Callable[[object], bytes]) -> tuple[bytes, bytes]:
         """Compact JSON of the row of a pod without names, up to its chain, and of what is told of the pods, without brackets."""
@@ -222,17 +229,15 @@ class Evictions(Rows[Eviction]):
 
 def _group_of_one(row: Eviction) -> EvictionGroup:
     names = PodNames(row.namespace, row.pod, row.uid, row.owner)
-    return EvictionGroup(row, (names,), lambda: SharedChain(row.because))
-
-
-def _names(one: OneOfGroup) -> tuple[str, str, str]:
-    names = one[0]
-    return names.namespace, names.pod, names.uid
+    return EvictionGroup(row, (names,), SharedChain(row.because))
 
 
 def _by_name(groups: list[EvictionGroup]) -> list[OneOfGroup]:
     """The pods of groups of one instant by namespace and name; who deletes them decides where these are equal."""
     groups.sort(key=attrgetter("shared.controller"))
     found = [(names, group) for group in groups for names in group.pods]
-    found.sort(key=_names)
+    # One by one, the last one first: a tuple of the three for each would take as much memory as the rows.
+    found.sort(key=lambda one: one[0].uid)
+    found.sort(key=lambda one: one[0].pod)
+    found.sort(key=lambda one: one[0].namespace)
     return found

@@ -144,6 +144,7 @@ def told_beside(
         (("--explain", "shop/edge-gateway-f6fbdb76-fcr62"), 2, "fork"),
         ((), 1, "fork"),
         ((), 0, "fork"),
+        ((), 4, "pipe"),
         ((), 3, "pipe"),
         ((), 2, "pipe"),
         ((), 1, "pipe"),
@@ -165,6 +166,41 @@ def test_json_is_the_same_however_many_copies_write_it(
     told = told_beside(*words, stdout=subprocess.PIPE, copies_max=copies, scarce=scarce)
     assert told == (usual.out, f"0 {copies}\n")
     assert '"impact": {' in usual.out
+
+
+_ONE_BY_ONE = """
+from pathlib import Path
+from kubectl_evictplan.commands import large_json
+from kubectl_evictplan.impact import assess
+large_json._ONE_BY_ONE = 0
+find = assess.with_impact
+def find_out(*known, **others):
+    print('"warnings": [' in Path(written).read_text(), file=sys.stderr)
+    return find(*known, **others)
+assess.with_impact, written = find_out, sys.argv.pop()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are copied on Linux only")
+def test_so_many_evictions_are_written_before_it_is_found_out_what_they_cost(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], fixtures_path: Path
+) -> None:
+    cluster, written = str(fixtures_path / CLUSTER), tmp_path / "written.json"
+    words = "what-if", "fail", "zone", "eu-1b", "-f", cluster, "-o", "json"
+    assert cli.run(words) == 0
+    before, told, after = _BESIDE.partition("code = ")
+    program = (sys.executable, "-c", before + _ONE_BY_ONE + told + after, "2", "fork")
+    with written.open("w") as stream:
+        done = subprocess.run(
+            (*program, *words, str(written)),
+            stdout=stream,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=True,
+            timeout=60,
+        )
+    assert done.stderr == "True\n0 2\n"
+    assert written.read_text() == capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

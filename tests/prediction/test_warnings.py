@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import weakref
 from functools import partial
 from pathlib import Path
 
@@ -79,6 +80,20 @@ def test_the_author_of_a_code_is_asked_once_and_only_if_somebody_wants_to_know()
     assert asked == ["b"]
     assert [one.code for one in warnings] == ["a", "b", "c", "given"]
     assert asked == ["b", "a", "c"]
+
+
+def test_what_all_warnings_were_found_from_is_not_kept() -> None:
+    class Known:
+        def tell(self) -> list[Warning]:
+            return [Warning("a", "so it is")]
+
+    known = Known()
+    gone = weakref.ref(known)
+    warnings = RowsByCode({"a": known.tell}, ())
+    del known
+    assert gone() is not None
+    assert len(warnings) == 1
+    assert gone() is None
 
 
 def test_a_short_answer_does_not_look_for_the_pods_of_warnings_that_it_does_not_tell() -> None:

@@ -40,7 +40,7 @@ def group(
     shared = eviction("", at, controller=controller)
     shared = replace(shared, namespace="", uid="", owner="", because=())
     names = [PodNames(f"ns of {pod}", pod, f"uid of {pod}", f"Job/{pod}") for pod in pods]
-    return EvictionGroup(shared, names, lambda: chain)
+    return EvictionGroup(shared, names, chain)
 
 
 def both_ways(*groups: EvictionGroup) -> Iterator[Prediction]:
@@ -157,11 +157,13 @@ def test_a_link_that_is_the_pods_own_names_each_pod() -> None:
 def test_causes_are_looked_for_when_a_row_is_read() -> None:
     asked: list[str] = []
 
-    def chain() -> SharedChain:
-        asked.append("causes")
-        return SharedChain(BEFORE)
+    class Finder:
+        def on(self, node: str) -> SharedChain:
+            asked.append(node)
+            return SharedChain(BEFORE)
 
-    value = prediction(evictions=Evictions([EvictionGroup(eviction(), group("a").pods, chain)]))
+    some = EvictionGroup(eviction(), group("a").pods, Finder())
+    value = prediction(evictions=Evictions([some]))
     assert (len(value.evictions), value.evicted.every) == (1, {"ns of a/a"})
     assert asked == []
     assert [row.because for row in value.evictions] == [BEFORE]
