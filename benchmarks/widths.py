@@ -16,6 +16,7 @@ from itertools import count, islice
 from statistics import median, quantiles
 from typing import NamedTuple
 
+from msgspec.structs import replace
 from soak import guide_of, is_free, timing_near_critical, windows_of
 from upstream_runs import RELEASE, Case, load_cases
 
@@ -126,9 +127,13 @@ def of_drains(name: str, world: DrainedWorld, realities: int) -> Sample:
 
 
 def of_world(name: str, world: World, realities: int) -> Sample:
-    """One world; three realities in four draw anew whatever need not be the same twice; as many are led towards the ends of windows."""
+    """One world; three realities in four draw anew whatever need not be the same twice; as many are led towards the ends of windows.
+
+    Clients of the controllers let all through at once in these realities: the prediction is of such a cluster.
+    """
     assert world.scenario.horizon_ns is not None
-    prediction = predict(world.snapshot, world.scenario, world.configuration)
+    unlimited = replace(world.configuration, kube_api_qps=-1.0)
+    prediction = predict(world.snapshot, world.scenario, unlimited)
     guide, seen = guide_of(f"width {name}", prediction), Seen(list)
     for number in range(realities):
         choices = guide.choices(number)
