@@ -74,7 +74,7 @@ soak: $(STAMP) ## Hold random worlds against random realities: SECONDS=600 SEED=
 	$(BIN)/python benchmarks/soak.py $(if $(WORLD),--world $(WORLD),--seconds $(or $(SECONDS),600)) \
 	  $(SEED:%=--seed %) $(REALITIES:%=--realities %) $(PROCESSES:%=--processes %) $(KIND:%=--kind %)
 
-judge: $(STAMP) ## Play drawn worlds through upstream's own controllers (Go): RELEASE=1.37.0 SECONDS=600 SEED=1 KIND=drains or crowded; WORLD=1 alone
+judge: $(STAMP) ## Play drawn worlds through upstream's own controllers (Go): RELEASE=1.37.0 SECONDS=600 SEED=1 KIND=crowded, lagging or drains; WORLD=1 alone
 	$(BIN)/python benchmarks/judge.py --release $(firstword $(RELEASE)) $(if $(WORLD),--world $(WORLD),--seconds $(or $(SECONDS),600)) \
 	  $(SEED:%=--seed %) $(PROCESSES:%=--processes %) $(KEEP:%=--keep %) $(KIND:%=--kind %)
 

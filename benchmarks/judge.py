@@ -39,7 +39,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "upstr
 
 from drawn.upstream_crowded_worlds import draw_upstream_crowded_world
 from drawn.upstream_drain_worlds import draw_upstream_drain_world
-from drawn.upstream_worlds import NAMESPACE, Flags, Happening, UpstreamWorld, draw_upstream_world
+from drawn.upstream_worlds import (
+    NAMESPACE,
+    Flags,
+    Happening,
+    UpstreamWorld,
+    draw_lagging_world,
+    draw_upstream_world,
+)
 from judge_drains import drain_disagreements, record_drains
 from upstream_program import BuildError, build
 
@@ -52,11 +59,13 @@ LAST_WITH_EVICTION_TIMEOUT = 26
 CRASH_WITHOUT_READY = b"doNoExecuteTaintingPass"
 # A write of a world with slow writes comes so many of the slowest after its tick, pass or timer.
 WRITES_IN_A_ROW = 4
-# What is drawn: nodes and taints for three controllers, the same with nodes full of pods, or ``kubectl drain`` (``judge_drains``).
-CONTROLLERS, CROWDED, DRAINS = "controllers", "crowded", "drains"
+# What is drawn: nodes and taints for three controllers, the same with nodes full of pods, or with watches that are late, or
+# ``kubectl drain`` (``judge_drains``).
+CONTROLLERS, CROWDED, LAGGING, DRAINS = "controllers", "crowded", "lagging", "drains"
 KINDS: dict[str, Callable[[int], UpstreamWorld]] = {
     CONTROLLERS: draw_upstream_world,
     CROWDED: draw_upstream_crowded_world,
+    LAGGING: draw_lagging_world,
 }
 # So many events may wait for a client's limit, one of each controller that writes some.
 EVENT_WRITERS = 2
@@ -107,8 +116,9 @@ def judge_drains(seed: int, release: str, program: Path, keep: Path | None = Non
 
 
 def slack_of(world: UpstreamWorld) -> Slack:
-    """A write of a world with slow writes comes that much after its tick, pass or timer; the clock is exact."""
-    return Slack(0.003 + WRITES_IN_A_ROW * world.slowest_write_ns / SECOND_NS, 0.002)
+    """So much after its tick, pass or timer a write comes in a world with slow writes or late watches; the clock is exact."""
+    late_ns = WRITES_IN_A_ROW * world.slowest_write_ns + world.watch_lag_ns
+    return Slack(0.003 + late_ns / SECOND_NS, 0.002)
 
 
 def disagreements(trace: Trace) -> list[str]:

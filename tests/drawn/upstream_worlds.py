@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS
 
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
 NAMESPACE = "default"
@@ -65,6 +65,8 @@ class UpstreamWorld(msgspec.Struct, rename="camel"):
     events: list[Happening]
     # Whether the scenario tells when kubelets that stop renewed last.
     tells_renewals: bool
+    # How late watches of kube-controller-manager are at most.
+    watch_lag_ns: int = 0
 
 
 def draw_upstream_world(seed: int) -> UpstreamWorld:
@@ -73,6 +75,12 @@ def draw_upstream_world(seed: int) -> UpstreamWorld:
     start_ns = rng.randint(20 * SECOND_NS, 400 * SECOND_NS)
     end_ns = start_ns + rng.choice((120, 300, 600, 900)) * SECOND_NS
     return world_of(seed, Drawing(rng, start_ns, end_ns))
+
+
+def draw_lagging_world(seed: int) -> UpstreamWorld:
+    """The same, where watches tell late what happens."""
+    lag_ns = random.Random(f"lagging {seed}").choice((5, 30, 100)) * MILLISECOND_NS
+    return msgspec.structs.replace(draw_upstream_world(seed), watch_lag_ns=lag_ns)
 
 
 def world_of(seed: int, drawing: Drawing) -> UpstreamWorld:

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"math/rand"
 	"time"
 
 	"k8s.io/client-go/informers"
@@ -37,7 +38,7 @@ func (w *world) prepare(alive context.Context, seed int64) func() {
 	}
 	made := parts{
 		lifecycle: client(0), eviction: client(1), collection: client(2),
-		informers: newInformers(alive, w.store),
+		informers: newInformers(alive, w.store, lag{time.Duration(w.spec.WatchLagNs), rand.New(rand.NewSource(seed + 8))}),
 		flags:     w.spec.Flags,
 	}
 	made.flags.NodeMonitorPeriod += time.Duration(w.spec.TickCostNs)

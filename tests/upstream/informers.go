@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/testing"
 )
 
-// newInformers are what the controllers of one process see of the store, without delay.
-func newInformers(alive context.Context, s *store) informers.SharedInformerFactory {
+// newInformers are what the controllers of one process see of the store.
+func newInformers(alive context.Context, s *store, lag lag) informers.SharedInformerFactory {
 	client := fake.NewSimpleClientset()
 	client.ReactionChain, client.WatchReactionChain = nil, nil
 	client.AddReactor("list", "*", func(asked testing.Action) (bool, runtime.Object, error) {
@@ -23,7 +23,7 @@ func newInformers(alive context.Context, s *store) informers.SharedInformerFacto
 	})
 	client.AddWatchReactor("*", func(action testing.Action) (bool, watch.Interface, error) {
 		asked := action.(testing.WatchAction)
-		return true, s.watch(alive, asked.GetResource().Resource, asked.GetWatchRestrictions().ResourceVersion), nil
+		return true, s.watch(alive, asked.GetResource().Resource, asked.GetWatchRestrictions().ResourceVersion, lag), nil
 	})
 	return informers.NewSharedInformerFactory(client, 0)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand"
 	"reflect"
 	"sort"
 	"strconv"
@@ -258,11 +259,17 @@ func (s *store) forgetHistory() {
 	s.history = map[string][]change{}
 }
 
-// watch begins after the version that the list had, and tells nothing more when the process of its client has ended.
-func (s *store) watch(alive context.Context, resource, after string) watch.Interface {
+// watch begins after the version that the list had, and tells nothing more when the process of its client has ended. What it tells
+// comes in order, each up to so much late.
+func (s *store) watch(alive context.Context, resource, after string, lag lag) watch.Interface {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	begun := &watcher{alive: alive, events: make(chan watch.Event, 1<<15)}
+	if lag.most > 0 {
+		begun.late = make(chan lateEvent, 1<<15)
+		go begun.tellLate()
+	}
+	begun.lag = lag
 	from, _ := strconv.Atoi(after)
 	for _, each := range s.history[resource] {
 		if each.version > from {
@@ -273,14 +280,40 @@ func (s *store) watch(alive context.Context, resource, after string) watch.Inter
 	return begun
 }
 
+// lag is how late watches tell what happens.
+type lag struct {
+	most time.Duration
+	rng  *rand.Rand
+}
+
+type lateEvent struct {
+	due   time.Time
+	event watch.Event
+}
+
 type watcher struct {
 	alive  context.Context
 	events chan watch.Event
+	lag    lag
+	late   chan lateEvent
 }
 
 func (w *watcher) send(event watch.Event) {
-	if w.alive.Err() == nil {
-		w.events <- watch.Event{Type: event.Type, Object: event.Object.DeepCopyObject()}
+	if w.alive.Err() != nil {
+		return
+	}
+	copied := watch.Event{Type: event.Type, Object: event.Object.DeepCopyObject()}
+	if w.late == nil {
+		w.events <- copied
+		return
+	}
+	w.late <- lateEvent{time.Now().Add(time.Duration(w.lag.rng.Int63n(int64(w.lag.most)))), copied}
+}
+
+func (w *watcher) tellLate() {
+	for each := range w.late {
+		time.Sleep(time.Until(each.due))
+		w.events <- each.event
 	}
 }
 

@@ -19,6 +19,8 @@ type spec struct {
 	StartNs        int64 `json:"startNs"`
 	EndNs          int64 `json:"endNs"`
 	SlowestWriteNs int64 `json:"slowestWriteNs"`
+	// So late watches of kube-controller-manager tell at most what happens.
+	WatchLagNs int64 `json:"watchLagNs"`
 	// What a tick of the node monitor costs beside its writes. 0 would be a world that cannot be: two readings of its
 	// clock a grace period apart would be equal, and no reading of a real clock equals an earlier one.
 	TickCostNs int64   `json:"tickCostNs"`

@@ -28,7 +28,7 @@ func (w *world) prepareWorkloads(alive context.Context, seed int64) func() {
 	owners := func(number int64) kubernetes.Interface {
 		return w.controllerClient(newPauses(alive, 4*millisecond, 5*millisecond+time.Duration(slow*50)*millisecond, seed+number))
 	}
-	shared := newInformers(alive, w.store)
+	shared := newInformers(alive, w.store, lag{})
 	core, apps := shared.Core().V1(), shared.Apps().V1()
 	disruptions := disruption.NewDisruptionController(
 		ctx, core.Pods(), shared.Policy().V1().PodDisruptionBudgets(), core.ReplicationControllers(), apps.ReplicaSets(), apps.Deployments(),
