@@ -17,7 +17,7 @@ from kubectl_evictplan.controllers.client_limits import ClientLimit, requests_pe
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Pod
-from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS
+from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS, no_execute_taints
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint, RemoveTaint
 from kubectl_evictplan.scenarios.actions.pods import SetTolerations
 from kubectl_evictplan.scenarios.scenario import Scenario
@@ -46,6 +46,7 @@ _PER_CHANGE = 10
 _PER_MARKED_POD = 2
 # So often a deletion is tried that fails.
 _TRIES = 5
+_BEFORE: Span = (-1, -1)
 _TAINTS = {f"{key}:{NO_EXECUTE}" for key in LIFECYCLE_NO_EXECUTE_KEYS}
 
 
@@ -242,6 +243,9 @@ class DeletionArrivals:
             if isinstance(event, AddTaint | RemoveTaint):
                 for name in event.nodes:
                     found[name].append((event.at_ns, event.latest_ns))
+        for node in self._snapshot.nodes:
+            if node.taints and node.name in found and no_execute_taints(node.taints):
+                found[node.name].append(_BEFORE)
         return {
             name: sorted(spans, key=lambda span: span[1])[1:]
             for name, spans in found.items()

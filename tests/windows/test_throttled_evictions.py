@@ -136,6 +136,16 @@ def test_every_further_change_of_its_taints_has_the_pods_of_a_node_deleted_once_
     assert 60 * 3 / 20 < latest(twice) - latest(once) < 60 * 8 / 20
 
 
+def test_a_taint_that_is_there_at_the_start_is_the_first_one() -> None:
+    nodes = [make_node("n1", taints=["a=b:NoExecute"]), make_node("n2")]
+    other = make_event(2, "taint", "n1", taint="c=d:NoExecute")
+    once, twice = (
+        predict(make_snapshot(nodes, crowd(60)), make_scenario(events), configured("1.37"))
+        for events in ([], [other])
+    )
+    assert latest(twice) > latest(once) + 60 * 3 / 20
+
+
 def test_too_many_terminated_pods_are_collected_as_the_client_lets_them() -> None:
     pods = [make_pod(f"done-{place:03}", "n1", phase="Succeeded") for place in range(100)]
     prediction = told(pods, flags={"terminated-pod-gc-threshold": "1"}, horizon=60)
