@@ -176,8 +176,9 @@ class DeletionArrivals:
         yield from self._deleted_before()
         if controller == TAINT_EVICTION:
             yield from self._begun_before(alike)
-            for window in self._result.cancels.windows.values():
-                yield _arrivals((window.earliest_ns, window.latest_ns), 0, 1)
+            for (cancel, _), window in self._result.cancels.windows.items():
+                number = self._numbers.get(cancel.pod, 1)
+                yield _arrivals((window.earliest_ns, window.latest_ns), 0, number)
             yield from self._deleted_again(alike)
         if self._shares(controller):
             yield from self._of_changes()

@@ -150,3 +150,15 @@ def test_too_many_terminated_pods_are_collected_as_the_client_lets_them() -> Non
     pods = [make_pod(f"done-{place:03}", "n1", phase="Succeeded") for place in range(100)]
     prediction = told(pods, flags={"terminated-pod-gc-threshold": "1"}, horizon=60)
     assert latest(prediction) == pytest.approx(20.025 + (99 - 30) / 20, abs=0.01)
+
+
+def test_a_countdown_that_is_cancelled_costs_an_event_for_each_pod_that_is_alike() -> None:
+    off = make_event(5, "untaint", "n1", taint="a")
+    at_once = make_event(5, "taint", "n2", taint="c=d:NoExecute")
+    waiting = crowd(90, "n1", tolerates("a", 60))
+    none, many = (
+        told([*before, *crowd(6, "n2")], TAINT, off, at_once, horizon=50)
+        for before in ([], waiting)
+    )
+    assert latest(none, "n2") == 5
+    assert latest(many, "n2") > 5
