@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from kubectl_evictplan.impact.deletions import Deletion
 from kubectl_evictplan.impact.fates import (
@@ -33,7 +34,7 @@ def goes_again(
     kind: str,
     deletion: Deletion,
     life: NodeLife,
-    drains: Sequence[DrainReport],
+    drained: DrainedTurns,
     readiness: Readiness,
     place: Placement,
     workload: Workload | None,
@@ -45,7 +46,7 @@ def goes_again(
     if workload is not None and workload.surges:
         # Made before the old one is gone, it may be tried again only some time after that.
         waits_ns = min(waits_ns + RETRY_MAX_NS, FOREVER_NS)
-    times = [*later_drains(drains, deletion)]
+    times = [*later_drains(drained, deletion)]
     times += rounds(deletion, life, waits_ns) if returns else ()
     return [
         Again(when, successor_after(when.later(0, waits_ns), readiness, place).ready)
@@ -78,25 +79,45 @@ def rounds(deletion: Deletion, life: NodeLife, waits_ns: int) -> Iterator[Betwee
         yield when if turn < _ROUNDS_MAX else when._replace(latest_ns=FOREVER_NS)
 
 
-def later_drains(drains: Sequence[DrainReport], deletion: Deletion) -> Iterator[Between]:
-    """When a drain may evict what went to its node before that was cordoned; kubectl cordons all its nodes first."""
-    if not drains:
-        return
-    cordoned: dict[str, float] = {}
+class DrainedTurns(NamedTuple):
+    """When drains may evict: each of ``turns`` what came to its node before that was cordoned, at the offset beside it.
+
+    The last cordon is at ``until_ns``.
+    """
+
+    turns: Sequence[tuple[int, Between]]
+    until_ns: int
+
+
+def drained_turns(drains: Sequence[DrainReport]) -> DrainedTurns:
+    """Those of all processes; kubectl cordons all its nodes first."""
+    by_origin: dict[str, float] = {}
     for drain in drains:
         if drain.start_seconds is not None:
-            known = cordoned.get(drain.origin, drain.start_seconds)
-            cordoned[drain.origin] = min(known, drain.start_seconds)
+            known = by_origin.get(drain.origin, drain.start_seconds)
+            by_origin[drain.origin] = min(known, drain.start_seconds)
+    cordoned: dict[str, float] = {}
     for drain in drains:
-        if drain.start_seconds is None:
-            continue
-        others = (
-            cordoned[one.origin]
-            for one in drains
-            if one.node == drain.node and one.origin in cordoned
+        if drain.origin in by_origin:
+            at = by_origin[drain.origin]
+            cordoned[drain.node] = min(cordoned.get(drain.node, at), at)
+    turns = [
+        (
+            between(cordoned[drain.node], None).earliest_ns,
+            between(drain.start_seconds, drain.end_latest_seconds),
         )
-        if deletion.when.earliest_ns < between(min(others), None).earliest_ns:
-            yield between(drain.start_seconds, drain.end_latest_seconds)
+        for drain in drains
+        if drain.start_seconds is not None
+    ]
+    return DrainedTurns(turns, max((at_ns for at_ns, _ in turns), default=0))
+
+
+def later_drains(drained: DrainedTurns, deletion: Deletion) -> Iterator[Between]:
+    """When a drain may evict what went to its node before that was cordoned."""
+    if deletion.when.earliest_ns < drained.until_ns:
+        for cordoned_ns, when in drained.turns:
+            if deletion.when.earliest_ns < cordoned_ns:
+                yield when
 
 
 def after_losses(

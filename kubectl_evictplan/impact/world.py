@@ -14,7 +14,7 @@ from operator import add, itemgetter
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.job_tracking import job_controller_runs_in_the_end
 from kubectl_evictplan.controllers.replication import PARALLEL, STATEFUL_SET
-from kubectl_evictplan.impact.again import RETURNING, after_losses, goes_again
+from kubectl_evictplan.impact.again import RETURNING, after_losses, drained_turns, goes_again
 from kubectl_evictplan.impact.availability import Availability
 from kubectl_evictplan.impact.covered import covered_by_budgets, spare_of_asked, waits_for
 from kubectl_evictplan.impact.curves import Curves
@@ -118,6 +118,7 @@ class World:
         self.lives = node_lives(
             snapshot, scenario, prediction, configuration.node_monitor_period_ns
         )
+        self._drained = drained_turns(prediction.drains)
         self.frozen = frozen_stretches(scenario)
         self.volumes = Volumes(snapshot.infrastructure, snapshot.pods)
         self.workloads = {(w.namespace, w.kind, w.name): w for w in snapshot.workloads}
@@ -389,7 +390,7 @@ class World:
         if next_one.bound.never:
             return fate_of(moving, life, next_one)
         returns = key in self.returning
-        known = self.prediction.drains, readiness, place, self.workloads.get(owner)
+        known = self._drained, readiness, place, self.workloads.get(owner)
         again = goes_again(owner[1], deletion, life, *known, returns=returns)
         again += after_losses(
             pod, owner[1], place, next_one, readiness, returns=returns, moves=bool(again)

@@ -8,13 +8,14 @@ import pytest
 from drawn.drain_worlds import CONFIGURATION, App, drain, drained_cluster, drains, proven
 
 from kubectl_evictplan.cluster.readiness import ReadyTimes
+from kubectl_evictplan.impact.assess import with_impact
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.windows.drains.accounts import Account
 from kubectl_evictplan.windows.drains.runs import explore_drains
 
 
 def _calls(nodes: int, kind: str = "ReplicaSet", **budget: int) -> int:
-    """How many functions a prediction calls that drains so many nodes, with a pod of two apps on each; each app has four."""
+    """How many functions a prediction, and what the change costs, call that drains so many nodes, with a pod of two apps on each; each app has four."""
     pool, others = ([f"{name}{at:04}" for at in range(nodes)] for name in "ab")
     apps = [
         App(f"{name}{at:04}", pool[at : at + 4], kind, parallel=True, **budget)
@@ -31,7 +32,8 @@ def _calls(nodes: int, kind: str = "ReplicaSet", **budget: int) -> int:
     before = sys.getprofile()
     sys.setprofile(count)
     try:
-        prediction = predict(snapshot, drains(drain(*pool)), CONFIGURATION)
+        asked = snapshot, drains(drain(*pool)), CONFIGURATION
+        prediction = with_impact(*asked, predict(*asked))
         assert len(prediction.warnings) >= 0
     finally:
         sys.setprofile(before)
