@@ -72,6 +72,7 @@ class Writer:
         ``explain`` and ``ascii_only``: see ``report.Look``. Whether it was written: there may be strings without UTF-8.
         """
         from kubectl_evictplan.prediction.carried import packed
+        from kubectl_evictplan.prediction.records import RowsByCode
         from kubectl_evictplan.report.json_text import Compact, Part, pieces
 
         self._send(_LOOK, msgspec.msgpack.encode((explain, ascii_only)))
@@ -82,6 +83,8 @@ class Writer:
             return False
         if len(prediction.evictions) > _ONE_BY_ONE:
             self._written.read(1)
+            if isinstance(prediction.warnings, RowsByCode):
+                prediction.warnings.settle()
         told = assess()
         keep(told)
         for piece in pieces(told, Part.REST):

@@ -203,7 +203,7 @@ class RowsByCode(RowsLater[CodedT], Generic[CodedT]):
         self, find: Mapping[str, Callable[[], Iterable[CodedT]]], others: Iterable[CodedT]
     ) -> None:
         """``find``: by code, asked once each; ``others`` are known already, and stand behind all that are found."""
-        self._find, self._others = dict(find), tuple(others)
+        self._find, self._others = find, tuple(others)
         self._found: dict[str, tuple[CodedT, ...]] = {}
         super().__init__(lambda: self.where(lambda _: True))
 
@@ -212,10 +212,13 @@ class RowsByCode(RowsLater[CodedT], Generic[CodedT]):
         for code in filter(is_asked, self._find):
             if (found := self._found.get(code)) is None:
                 found = self._found[code] = tuple(self._find[code]())
-                # Nobody asks again, so nobody need remember what it was found from.
-                self._find[code] = tuple
             yield from found
         yield from (one for one in self._others if is_asked(one.code))
+
+    def settle(self) -> None:
+        """Find all of them, and let go what they are found from: that takes a while, and leaves room."""
+        len(self)
+        self._find = dict.fromkeys(self._find, tuple)
 
 
 def where_code(rows: Iterable[CodedT], is_asked: Callable[[str], bool]) -> Iterator[CodedT]:

@@ -82,7 +82,7 @@ def test_the_author_of_a_code_is_asked_once_and_only_if_somebody_wants_to_know()
     assert asked == ["b", "a", "c"]
 
 
-def test_what_all_warnings_were_found_from_is_not_kept() -> None:
+def test_what_settled_warnings_were_found_from_is_not_kept() -> None:
     class Known:
         def tell(self) -> list[Warning]:
             return [Warning("a", "so it is")]
@@ -91,9 +91,11 @@ def test_what_all_warnings_were_found_from_is_not_kept() -> None:
     gone = weakref.ref(known)
     warnings = RowsByCode({"a": known.tell}, ())
     del known
-    assert gone() is not None
     assert len(warnings) == 1
+    assert gone() is not None
+    warnings.settle()
     assert gone() is None
+    assert [one.code for one in where_code(warnings, "a".__eq__)] == ["a"]
 
 
 def test_a_short_answer_does_not_look_for_the_pods_of_warnings_that_it_does_not_tell() -> None:
