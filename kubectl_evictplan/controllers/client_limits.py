@@ -6,7 +6,7 @@ the order in which it was asked for. Events of a controller go through its own c
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 
@@ -16,7 +16,7 @@ _QPS, _BURST = 5.0, 10
 REQUESTS_MAX = 10
 
 
-class ClientLimit(NamedTuple):
+class ClientLimit(msgspec.Struct, frozen=True):
     """So many requests at once, and so many a second after that."""
 
     qps: float

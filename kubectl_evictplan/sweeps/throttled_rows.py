@@ -44,6 +44,7 @@ def throttled(
     if limit is None or REQUESTS_MAX * pods <= limit.burst:
         return every
     from kubectl_evictplan.windows import throttled_evictions  # rarely needed
+    from kubectl_evictplan.windows.client_arrivals import waits_of_deletions
 
     result = Exploration()
     keys = [EvictionKey(row.key, row.uid, row.controller, place) for place, row in enumerate(every)]
@@ -55,7 +56,9 @@ def throttled(
                 nth = NodeChangeKey(report.node, READY, change.value), place
                 ends = _ns(change.earliest_seconds), _ns(change.latest_seconds)
                 result.nodes.add(nth, *ends, certain=True, runs=1)
-    throttled_evictions.span_client_limits(result, snapshot, scenario, configuration)
+    of_world = snapshot, scenario, configuration
+    waits = waits_of_deletions(result, *of_world)
+    throttled_evictions.span_client_limits(waits, result, *of_world)
     found = (result.evictions[key] for key in keys)
     return [_told(row, one) for row, one in zip(every, found, strict=True)]
 

@@ -13,7 +13,11 @@ from itertools import chain, repeat
 from math import ceil
 
 from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, POD_GC, TAINT_EVICTION
-from kubectl_evictplan.controllers.client_limits import ClientLimit, requests_per_eviction
+from kubectl_evictplan.controllers.client_limits import (
+    ClientLimit,
+    client_limit,
+    requests_per_eviction,
+)
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Pod
@@ -48,6 +52,24 @@ _PER_MARKED_POD = 2
 _TRIES = 5
 _BEFORE: Span = (-1, -1)
 _TAINTS = {f"{key}:{NO_EXECUTE}" for key in LIFECYCLE_NO_EXECUTE_KEYS}
+
+
+def waits_of_deletions(
+    result: Exploration,
+    snapshot: ClusterSnapshot,
+    scenario: Scenario,
+    configuration: ControllerConfiguration,
+) -> list[tuple[Waits, list[list[Row]]]]:
+    """How long what each controller deletes can wait for its client, with its rows, by their windows: of those where any can."""
+    limit = client_limit(configuration)
+    if limit is None:
+        return []
+    arrivals = DeletionArrivals(result, snapshot, scenario, configuration, limit)
+    asked = (
+        (arrivals.waits(controller, alike), alike)
+        for controller, alike in rows_by_windows(result.evictions).items()
+    )
+    return [(waits, alike) for waits, alike in asked if waits is not None]
 
 
 def rows_by_windows(

@@ -107,9 +107,13 @@ def explore_planned(
     """``explore`` where it is known how many node runs are planned at most."""
     result = _without_client_limits(snapshot, scenario, configuration, runs_max, progress)
     if result.evictions and not _are_few(result, snapshot, configuration):
-        from kubectl_evictplan.windows import throttled_evictions  # rarely needed
+        from kubectl_evictplan.windows.client_arrivals import waits_of_deletions  # rarely needed
 
-        throttled_evictions.span_client_limits(result, snapshot, scenario, configuration)
+        given = snapshot, scenario, configuration
+        if waits := waits_of_deletions(result, *given):
+            from kubectl_evictplan.windows import throttled_evictions  # more rarely
+
+            throttled_evictions.span_client_limits(waits, result, *given)
     return result
 
 

@@ -7,15 +7,14 @@ What may keep the later one from being made, and what comes of it, says ``thrott
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import ceil
 
-from kubectl_evictplan.controllers.client_limits import client_limit
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.scenarios.scenario import Scenario
-from kubectl_evictplan.windows.client_arrivals import DeletionArrivals, Row, rows_by_windows
+from kubectl_evictplan.windows.client_arrivals import Row
 from kubectl_evictplan.windows.client_buckets import Waits
 from kubectl_evictplan.windows.outcome import Exploration, PossibleEviction
 from kubectl_evictplan.windows.spans import Span, merge_spans
@@ -26,26 +25,25 @@ _MILLISECONDS = SECOND_NS // MILLISECOND_NS
 
 
 def span_client_limits(
+    waits: Iterable[tuple[Waits, Sequence[Sequence[Row]]]],
     result: Exploration,
     snapshot: ClusterSnapshot,
     scenario: Scenario,
     configuration: ControllerConfiguration,
 ) -> None:
-    """Let windows of deletions reach as far as the clients of those who delete can make them late."""
-    limit = client_limit(configuration)
-    if limit is None:
-        return
-    arrivals = DeletionArrivals(result, snapshot, scenario, configuration, limit)
+    """Let windows of deletions reach as far as the clients of those who delete can make them late.
+
+    ``waits``: how long what is deleted can wait, with the rows of that, by their windows.
+    """
     ends = ThrottledEnds(result, snapshot, scenario, configuration)
     late = list[LateRows]()
-    for controller, alike in rows_by_windows(result.evictions).items():
-        if (waits := arrivals.waits(controller, alike)) is not None:
-            for rows in alike:
-                spans, late_ns = _later(rows[0][1].spans, waits, scenario.end_ns)
-                if late_ns:
-                    late.append((late_ns, rows))
-                    new = _all_later(rows, spans, late_ns, scenario.end_ns, ends)
-                    result.evictions.update(new)
+    for of_client, alike in waits:
+        for rows in alike:
+            spans, late_ns = _later(rows[0][1].spans, of_client, scenario.end_ns)
+            if late_ns:
+                late.append((late_ns, rows))
+                new = _all_later(rows, spans, late_ns, scenario.end_ns, ends)
+                result.evictions.update(new)
     if late:
         result.late_ns = max(late_ns for late_ns, _ in late)
         ends.follow(late)

@@ -35,7 +35,7 @@ class TokenBucket:
 
     def served(self, asked: float) -> float:
         """When a request goes that is made at that instant; they are made in order."""
-        qps, burst = self._limit
+        qps, burst = self._limit.qps, self._limit.burst
         self._tokens = min(self._tokens + (asked - self._at) * qps, burst) - 1
         self._at = asked
         return asked + max(-self._tokens, 0) / qps

@@ -442,7 +442,7 @@ def _late(
 
     What counts is the last request of each instant.
     """
-    qps, burst = limit
+    qps, burst = limit.qps, limit.burst
     numbers: defaultdict[int, int] = defaultdict(int)
     for at_ns, _, number in requests:
         numbers[at_ns] += number
