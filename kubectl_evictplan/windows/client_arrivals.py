@@ -135,11 +135,11 @@ class DeletionArrivals:
         if controller == POD_GC:
             found = self._of_loops(chain.from_iterable(alike))
         else:
-            bucket, more = self._bucket(controller), list(self._more(controller, alike))
-            tasks = sum(sum(self._numbers_of(rows)) for rows in alike)
-            others = sum(one.others for one in more)
-            if bucket.is_ample(tasks + sum(one.at_once for one in more), others):
+            bucket = self._bucket(controller)
+            # So few are through before anything else that is made of them counts.
+            if bucket.is_ample(sum(sum(self._numbers_of(rows)) for rows in alike)):
                 return None
+            more = self._more(controller, alike)
             found = bucket.waits([*more, *self._of(alike)])
         return found if found.any else None
 

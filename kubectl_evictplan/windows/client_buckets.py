@@ -91,9 +91,9 @@ class Bucket(msgspec.Struct, frozen=True):
     beside: int = 0
     others: int | None = 0
 
-    def is_ample(self, tasks: int, others: int = 0) -> bool:
-        """Whether so many tasks, and other requests, never find it empty."""
-        return tasks * (self.chain + self.beside) + others <= self.limit.burst
+    def is_ample(self, tasks: int) -> bool:
+        """Whether so many tasks never find it empty."""
+        return tasks * (self.chain + self.beside) <= self.limit.burst
 
     def waits(self, arrivals: Iterable[Arrivals]) -> Waits:
         """How much later than without limits tasks are done, by the instant at which they come."""

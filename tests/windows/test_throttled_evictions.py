@@ -157,8 +157,12 @@ def test_a_countdown_that_is_cancelled_costs_an_event_for_each_pod_that_is_alike
     at_once = make_event(5, "taint", "n2", taint="c=d:NoExecute")
     waiting = crowd(90, "n1", tolerates("a", 60))
     none, many = (
-        told([*before, *crowd(6, "n2")], TAINT, off, at_once, horizon=50)
+        told([*before, *crowd(9, "n2")], TAINT, off, at_once, horizon=50)
         for before in ([], waiting)
     )
-    assert latest(none, "n2") == 5
-    assert latest(many, "n2") > 5
+    assert latest(many, "n2") > latest(none, "n2") > 5
+
+
+def test_of_few_pods_nothing_waits_however_often_they_are_deleted() -> None:
+    changes = [make_event(2 + n / 10, "taint", "n1", taint=f"{n}=b:NoExecute") for n in range(5)]
+    assert latest(told(crowd(7), TAINT, *changes)) == 1
