@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from realities.drawn_realities import Reality, World, draw_reality
 from realities.throttled import throttled
 
+from kubectl_evictplan.controllers.pod_gc import is_terminated
 from kubectl_evictplan.engine.timing import Timing
 
 _COPIES = (1, 4, 10, 12, 25, 60)
@@ -32,7 +33,9 @@ class CrowdedWorld:
         world, waits = self.world, random.Random(f"waits {rng.random()}")
         reality = draw_reality(world, rng, timing_of, free=free)
         horizon_ns = world.scenario.end_ns
-        reality.entries = throttled(reality.entries, world.configuration, horizon_ns, waits)
+        ended = {pod.key for pod in world.snapshot.pods if is_terminated(pod)}
+        limits = world.configuration, horizon_ns, waits, ended
+        reality.entries = throttled(reality.entries, *limits)
         return reality
 
 

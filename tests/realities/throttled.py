@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from random import Random
 
 from msgspec.structs import replace
@@ -78,8 +78,9 @@ def throttled(
     configuration: ControllerConfiguration,
     horizon_ns: int,
     random: Random,
+    ended: Container[str] = (),
 ) -> list[Entry]:
-    """The entries of a run as they are with the clients' limits, up to the horizon."""
+    """The entries of a run as they are with the clients' limits, up to the horizon; ``ended``: keys of pods that have finished."""
     limit, every = client_limit(configuration), list(entries)
     if limit is None:
         return every
@@ -95,20 +96,27 @@ def throttled(
     for number, at in chains_through(limit, instants, chain, 1, random):
         later[of_taints[number]] = int(at * SECOND_NS)
     own = 2 if configuration.disruption_condition else 1
-    later.update(_in_loops(limit, every, by_controller[POD_GC], own))
+    later.update(_in_loops(limit, every, by_controller[POD_GC], own, ended))
     later.update(_in_loops(limit, every, by_controller[NODE_LIFECYCLE], 3))
     return list(_moved(every, later, horizon_ns))
 
 
 def _in_loops(
-    limit: ClientLimit, every: list[Entry], places: list[int], requests: int
+    limit: ClientLimit,
+    every: list[Entry],
+    places: list[int],
+    requests: int,
+    ended: Container[str] = (),
 ) -> Iterator[tuple[int, int]]:
     """One after the other, each loop as much later as those before it took longer."""
     bucket, behind, before = TokenBucket(limit), 0.0, 0.0
     for place in places:
         at = every[place].at_ns / SECOND_NS
         begins = max(at + behind, before)
-        for _ in range(requests):
+        entry = every[place]
+        # Who has ended is not written as failed first.
+        once = isinstance(entry, PodDeleted) and entry.pod in ended
+        for _ in range(1 if once else requests):
             before = max(before, bucket.served(max(begins, before)))
         behind = max(behind, before - at)
         yield place, int(before * SECOND_NS)
