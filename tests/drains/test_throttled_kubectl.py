@@ -80,3 +80,14 @@ def test_apply_does_not_limit_itself() -> None:
 def test_a_timeout_that_only_the_ends_of_pods_can_meet_leaves_their_evictions_certain() -> None:
     prediction = told(crowd(11), drain("a1", timeout_ns=ns(20)))
     assert {one.certainty for one in prediction.evictions} == {"certain"}
+
+
+def test_pods_wait_for_others_of_their_own_budget_only() -> None:
+    """The budget of each lets nobody go until the replacement of the pod on the node before is Ready."""
+    few, many = (
+        drained_cluster(*(App(f"web-{index}", ["a1", "b1"], most=1) for index in range(pods)))
+        for pods in (2, 20)
+    )
+    both = [told(cluster, drain("a1", "b1")) for cluster in (few, many)]
+    assert latest(both[1], "b1") < latest(both[0], "b1") + 25
+    assert {one.certainty for one in both[1].evictions} == {"certain"}

@@ -6,6 +6,7 @@ runs know nothing of it. A request that waits only makes kubectl later: what is 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -67,7 +68,9 @@ class Throttling:
     ) -> None:
         self._outcomes = outcomes
         self._timeouts_ns = {turn.drain: turn.options.timeout_ns for turn in plan.turns}
-        self._waiting = len({key.pod for one in outcomes.values() for key in one.waits})
+        several = len(plan.processes) > 1
+        # Of several processes each may wait for whom another one deletes.
+        self._waiting = _waiting(*outcomes.values()) if several else None
         # ``apply`` drains in the place of kubectl, and does not limit itself.
         limited = [
             {} if event.parallel else dict(self._of_process(turns))
@@ -81,7 +84,7 @@ class Throttling:
         }
         self._most_ns = sum(deletes_ns)
         # Who is first may be another one then.
-        self._doubtful = bool(self._most_ns) and (len(limited) > 1 or not quiet)
+        self._doubtful = bool(self._most_ns) and (several or not quiet)
         self._of_node: dict[str, list[NodeDrain]] = {}
         for drain in self.late:
             self._of_node.setdefault(drain.node, []).append(drain)
@@ -109,9 +112,11 @@ class Throttling:
                 # One after the other, and each look asks for all of them.
                 asks_ns, looks_ns = looks_ns, 2 * looks_ns
             if outcome.waits:
-                # Before each try the pod is read, while all others may be looked at; and whom it waits for may be as late.
+                # Before each try the pod is read, while all others may be looked at; and whom it waits for may be as late:
+                # those on nodes before this one are, by when kubectl comes to it.
                 reads_ns = looked.last_waits_ns(looks, start, looked_at - 1)
-                asks_ns = (asks_ns + reads_ns) * (1 + self._waiting)
+                waiting = _waiting(outcome) if self._waiting is None else self._waiting
+                asks_ns = (asks_ns + reads_ns) * (1 + waiting)
             asked.take(asks, start)
             looked.take(looks, start)
             deleted_ns = begins_ns + listed_ns + asks_ns
@@ -180,6 +185,17 @@ class Throttling:
             missed=told.missed | {DrainLatencies.name},
             proven=True,
         )
+
+
+def _waiting(*outcomes: DrainOutcome) -> int:
+    """How many pods may wait for one another there: as many as one budget keeps, or several that keep one pod."""
+    keys = {key for one in outcomes for key in one.waits}
+    if any(len(key.budgets) > 1 for key in keys):
+        return len({key.pod for key in keys})
+    pods_of: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
+    for key in keys:
+        pods_of[key.budgets].add(key.pod)
+    return max(map(len, pods_of.values()), default=0)
 
 
 def later(within: Within | None, late_ns: int) -> Within | None:
