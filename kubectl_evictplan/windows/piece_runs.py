@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
-from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -47,7 +46,7 @@ from kubectl_evictplan.windows.zone_lines import LineRules, ZoneLine
 Waits = dict[str, list[WaitWindow]]
 
 
-class AtStart(NamedTuple):
+class AtStart(msgspec.Struct, frozen=True):
     """What zones may have been through before the start."""
 
     # Zones that may have used their token just before it, and what may waste the next ones.

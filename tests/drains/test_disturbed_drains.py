@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from realities.drawn_drains import contradictions, mixed_reality
 
 from kubectl_evictplan.cluster.readiness import ReadyTimes
-from kubectl_evictplan.cluster.timeline import EVICTION_API, POD_GC, DrainEnd
+from kubectl_evictplan.cluster.timeline import EVICTION_API, POD_GC, TAINT_EVICTION, DrainEnd
 from kubectl_evictplan.kube.objects import NO_EXECUTE, NO_SCHEDULE, ClusterSnapshot, Taint
 from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE, Prediction
 from kubectl_evictplan.prediction.predict import predict
@@ -197,3 +197,14 @@ def test_no_window_of_a_drain_rests_on_drawn_runs(seed: int) -> None:
     for number in range(6):
         run = mixed_reality(world, random.Random(number), times)
         assert contradictions(run, prediction, world.scenario) == []
+
+
+def test_whoever_a_budget_keeps_is_asked_for_once_more_when_others_have_deleted_it() -> None:
+    """The first try lets one of three pods go. The node's silence has the others deleted, and kubectl's next try finds no budget asked."""
+    kept = App("kept", ["a1"] * 3, kind="", least=2, grace=10)
+    silent = make_event(9.7, "kubelet-stop", "a1")
+    prediction = predicted(drained_cluster(kept), drain("a1", force=True), silent)
+    deleted, asked = told(prediction, TAINT_EVICTION), told(prediction)
+    assert deleted.keys() == asked.keys()
+    by = max(latest for _, latest in deleted.values())
+    assert all(latest > by + 5 for _, latest in asked.values())

@@ -453,9 +453,10 @@ class DrainBounds:
     def _note_pods(
         self, turn: PlannedTurn, start: Range, fates: TurnFates, calm_ns: int, *, exact: bool
     ) -> None:
-        """Whatever is over before anything else happens."""
+        """Whatever is over before anything else happens: whoever may be kept until then may be asked for once more."""
         for fate in fates.pods:
-            if fate.spans and start[1] + fate.spans[-1][1] < calm_ns:
+            over = fate.certain or calm_ns >= HORIZON_DEFAULT_MAX_NS
+            if fate.spans and over and start[1] + fate.spans[-1][1] < calm_ns:
                 row = row_from(fate, start, self._ended_ns(turn), exact=exact and fate.exact)
                 self.rows[EvictionKey(fate.pod.key, fate.pod.uid, turn.controller, 0)] = row
                 if fate.certain and fate.wait is None:
