@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from kubectl_evictplan.impact.deletions import Deletion
 from kubectl_evictplan.impact.fates import (
@@ -79,7 +80,7 @@ def rounds(deletion: Deletion, life: NodeLife, waits_ns: int) -> Iterator[Betwee
         yield when if turn < _ROUNDS_MAX else when._replace(latest_ns=FOREVER_NS)
 
 
-class DrainedTurns(NamedTuple):
+class DrainedTurns(msgspec.Struct, frozen=True):
     """When drains may evict: each of ``turns`` what came to its node before that was cordoned, at the offset beside it.
 
     The last cordon is at ``until_ns``.
