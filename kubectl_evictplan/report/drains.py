@@ -5,7 +5,9 @@ kubectl takes the nodes of one command one after the other and ends with one exi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from math import inf
 
 from kubectl_evictplan.kube.drain_filters import OVERRIDES, Reason
 from kubectl_evictplan.prediction.document import (
@@ -81,20 +83,58 @@ def drain_sentences(prediction: Prediction, clock: Clock) -> Iterator[Phrase]:
     if prediction.inputs.horizon.source == "given":
         horizon = prediction.inputs.horizon.value
     besides = unseen(prediction)
-    for drain in drains[:_DRAINS_TOLD_MAX]:
+    # Whatever does not end well is told before what does.
+    many = len(drains) > _DRAINS_TOLD_MAX
+    plain = [drain for drain in drains if many and _ends_well(drain)]
+    others = [drain for drain in drains if not (many and _ends_well(drain))]
+    for drain in others[:_DRAINS_TOLD_MAX]:
         yield from _told(drain, clock, horizon, besides)
-    rest = drains[_DRAINS_TOLD_MAX:]
-    if rest:
-        ends: dict[str, int] = {}
-        for drain in rest:
-            ends[_result(drain)] = ends.get(_result(drain), 0) + 1
+    if rest := others[_DRAINS_TOLD_MAX:]:
+        ends = Counter(map(_result, rest))
         numbers = ", ".join(f"{number} {result}" for result, number in ends.items())
         yield Phrase(f"And {words.count(len(rest), 'more drained node')}: {numbers}.")
+    if plain:
+        yield from _drained(plain, clock, horizon, others=bool(others))
     if missing := sorted({kind for drain in drains for kind in drain.not_in_input}):
         names = ", ".join(words.name(plural(kind)) for kind in missing)
         command = command_to_add(missing)
         how = f"; to add them: {command}" if command else ""
         yield Phrase(f"Not in the input, or not all of them: {names}{how}.", "possible")
+
+
+def _drained(
+    plain: Sequence[DrainReport], clock: Clock, horizon: str, *, others: bool
+) -> Iterator[Phrase]:
+    """Yield how several drains end of which there is nothing else to say; ``others``: told before them."""
+    first, last = (of_all(plain, key=_end_of) for of_all in (min, max))
+    are = words.verb(len(plain), "is", "are")
+    text = f"{words.count(len(plain), 'other node' if others else 'node')} {are} drained"
+    code = ", exit code 0" if all(drain.exit_code == 0 for drain in plain) else ""
+    ends = _span(last, clock, horizon)
+    if first is not last:
+        ends = f"the first {_span(first, clock, horizon)}, the last {ends}"
+    yield Phrase(f"{text}: {ends}{code}.", _TONES["drained"])
+    if waiting := {one.pod for drain in plain for one in drain.waiting}:
+        yield Phrase(
+            f"There, {words.count(len(waiting), 'pod')} may wait until a budget lets them go."
+        )
+    skipped = Counter(one.reason for drain in plain for one in drain.skipped)
+    clauses = [
+        f"{words.count(pods, what)} ({why})"
+        for reason, pods in skipped.items()
+        for what, why in [_SKIPPED[reason]]
+    ]
+    if clauses:
+        yield Phrase(f"There, kubectl leaves alone {', '.join(clauses)}.")
+
+
+def _ends_well(drain: DrainReport) -> bool:
+    return drain.end_reason == "drained" and not drain.exit_code
+
+
+def _end_of(drain: DrainReport) -> tuple[float, float]:
+    earliest, latest = drain.end_earliest_seconds, drain.end_latest_seconds
+    return inf if latest is None else latest, inf if earliest is None else earliest
 
 
 def _told(drain: DrainReport, clock: Clock, horizon: str, besides: str) -> Iterator[Phrase]:

@@ -261,11 +261,23 @@ def test_pods_that_wait_until_their_budget_lets_them_go_are_named(
     )
 
 
-def test_many_nodes_are_counted_by_how_they_end() -> None:
-    drains = [drain(f"n{n}") for n in range(8)] + [never("x1")]
-    text = said(*drains)
-    assert "Node n4 is drained" in text
-    assert "And 4 more drained nodes: 3 drained, 1 never." in text
+def test_many_nodes_that_are_drained_are_told_in_one_sentence() -> None:
+    nodes = [
+        drain(f"n{n}", end_earliest_seconds=10.0 * n, end_latest_seconds=10.0 * n + 5)
+        for n in range(1, 9)
+    ]
+    text = said(*nodes)
+    assert "8 nodes are drained: the first" in text
+    assert text.index("+10s .. +15s") < text.index("+1m20s .. +1m25s")
+    assert "exit code 0." in text
+    assert "Node n1" not in text
+
+
+def test_of_many_nodes_those_that_do_not_end_well_come_first() -> None:
+    stuck = [never(f"x{n}") for n in range(7)]
+    text = said(*(drain(f"n{n}") for n in range(8)), *stuck)
+    assert text.index("The drain of x0 never ends") < text.index("8 other nodes are drained")
+    assert "And 2 more drained nodes: 2 never." in text
 
 
 def test_pods_that_stay_are_counted_by_why() -> None:
