@@ -91,3 +91,12 @@ def test_pods_wait_for_others_of_their_own_budget_only() -> None:
     both = [told(cluster, drain("a1", "b1")) for cluster in (few, many)]
     assert latest(both[1], "b1") < latest(both[0], "b1") + 25
     assert {one.certainty for one in both[1].evictions} == {"certain"}
+
+
+def test_processes_that_drain_other_nodes_evict_as_surely_as_alone() -> None:
+    two = told(crowd(30, 30), drain("a1"), drain("b1"))
+    assert {one.certainty for one in two.evictions} == {"certain"}
+    limited = told(crowd(30, 30), drain("a1"), drain("b1", timeout_ns=ns(5)))
+    assert {one.certainty for one in limited.evictions} == {"possible"}
+    both = told(crowd(30, 30), drain("a1", "b1"), drain("b1"))
+    assert "certain" not in {one.certainty for one in both.evictions if one.node == "b1"}

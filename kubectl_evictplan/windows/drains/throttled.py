@@ -6,7 +6,7 @@ runs know nothing of it. A request that waits only makes kubectl later: what is 
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -83,8 +83,10 @@ class Throttling:
             for drain, late in own.items()
         }
         self._most_ns = sum(deletes_ns)
-        # Who is first may be another one then.
-        self._doubtful = bool(self._most_ns) and (several or not quiet)
+        # Who is first may be another one then, and whom --timeout makes give up.
+        nodes = Counter(turn.drain.node for turn in plan.turns)
+        meet = several and (max(nodes.values()) > 1 or any(self._timeouts_ns.values()))
+        self._doubtful = bool(self._most_ns) and (meet or not quiet)
         self._of_node: dict[str, list[NodeDrain]] = {}
         for drain in self.late:
             self._of_node.setdefault(drain.node, []).append(drain)
