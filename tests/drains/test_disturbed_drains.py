@@ -208,3 +208,16 @@ def test_whoever_a_budget_keeps_is_asked_for_once_more_when_others_have_deleted_
     assert deleted.keys() == asked.keys()
     by = max(latest for _, latest in deleted.values())
     assert all(latest > by + 5 for _, latest in asked.values())
+
+
+def test_a_budget_lets_nobody_else_go_before_there_are_controllers() -> None:
+    """None run at the start: no replacement is made until they do, and no status is written. Whoever is not Ready goes at once."""
+    closed = drained_cluster(App("web", ["a1", "a1", "b1", "b1", "b1"], most=2, unready=(1, 2)))
+    begun = make_event(60, "controller-start")
+    usual, late = (
+        predicted(closed, drain("a1"), *events).drains[0].end_latest_seconds
+        for events in ((), (begun,))
+    )
+    assert usual is not None
+    assert late is not None
+    assert usual < 60 < late

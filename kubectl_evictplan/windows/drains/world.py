@@ -27,6 +27,7 @@ from kubectl_evictplan.kube.finalizers import Finalizers, jobs_managed_elsewhere
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod, PodDisruptionBudget, Workload
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
+from kubectl_evictplan.simulation.simulate import starts_without_controller
 from kubectl_evictplan.windows.drains.deleted_by_others import (
     DeletedByOthers,
     deleted_by_others,
@@ -51,7 +52,7 @@ class Stranger(NamedTuple):
 class DrainWorld(NamedTuple):
     """What is simulated. ``quiet``: nothing but drains and what follows from them happens, not even to pods of nodes that are gone.
 
-    ``steady``: every node is healthy at the start. ``deleted``: who may be deleted by somebody else than kubectl.
+    ``steady``: every node is healthy at the start, and controllers run. ``deleted``: who may be deleted by somebody else than kubectl.
     ``budgets_denied``: budgets could not be read, ``budgets_listed``: the input has any. ``strangers`` are those of the whole
     cluster, each template's once. ``without_pods``: owners that may make pods of which nothing is known.
     """
@@ -118,7 +119,7 @@ def drain_world(
         configuration,
         budgets,
         quiet,
-        not unsteady,
+        not unsteady and not starts_without_controller(scenario),
         deleted,
         budgets_denied=_BUDGET in snapshot.denied,
         budgets_listed=_BUDGET in snapshot.kinds_seen or bool(snapshot.budgets),
