@@ -179,7 +179,7 @@ def merge_drains(exploration: Exploration, explored: DrainExploration, scenario:
     gone_ns: dict[tuple[str, str], int] = {}
     for key, other in exploration.evictions.items():
         if other.node not in drained:
-            kept[key] = other
+            kept[key] = _reported_later(key, other, ends_later_ns)
             continue
         if other.certain:
             if other.gone_latest_ns is not None:
@@ -201,6 +201,13 @@ def merge_drains(exploration: Exploration, explored: DrainExploration, scenario:
     exploration.drain_runs = explored.answers.runs
 
 
+def _reported_later(key: EvictionKey, told: PossibleEviction, late_ns: int) -> PossibleEviction:
+    """The same where kubelets take so long to report an end, as they do beside drains; garbage collection ends pods itself."""
+    if told.gone_latest_ns is None or key.controller == POD_GC:
+        return told
+    return told._replace(gone_latest_ns=told.gone_latest_ns + late_ns)
+
+
 def _with_drains(
     key: EvictionKey,
     other: PossibleEviction,
@@ -216,8 +223,7 @@ def _with_drains(
     told = told._replace(
         gone_earliest_ns=other.gone_earliest_ns, gone_latest_ns=other.gone_latest_ns
     )
-    if other.gone_latest_ns is not None and key.controller != POD_GC:
-        told = told._replace(gone_latest_ns=other.gone_latest_ns + answers.ends_later_ns)
+    told = _reported_later(key, told, answers.ends_later_ns)
     if other.certain and answers.stays_certain(key, other):
         return told._replace(
             spans=other.spans, certain=True, missed=other.missed, proven=other.proven

@@ -160,7 +160,10 @@ def simulated(
         drains = explore_drains(
             relevant, scenario, configuration, ready, progress, rooms, whole.owners_without_pods
         )
-        exploration = explore(alike.snapshot, others, configuration, nominal, progress)
+        drained = set(drained_nodes(scenario))
+        sent = sum(pod.node_name in drained for pod in relevant.pods)
+        besides = alike.snapshot, others, configuration
+        exploration = explore(*besides, nominal, progress, sent=sent)
         if drains is not None:
             merge_drains(exploration, drains, scenario)
     else:

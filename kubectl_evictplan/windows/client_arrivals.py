@@ -59,12 +59,16 @@ def waits_of_deletions(
     snapshot: ClusterSnapshot,
     scenario: Scenario,
     configuration: ControllerConfiguration,
+    sent: int = 0,
 ) -> list[tuple[Waits, list[list[Row]]]]:
-    """How long what each controller deletes can wait for its client, with its rows, by their windows: of those where any can."""
+    """How long what each controller deletes can wait for its client, with its rows, by their windows: of those where any can.
+
+    ``sent``: so many pods come from drains, perhaps, to nodes before they are tainted.
+    """
     limit = client_limit(configuration)
     if limit is None:
         return []
-    arrivals = DeletionArrivals(result, snapshot, scenario, configuration, limit)
+    arrivals = DeletionArrivals(result, snapshot, scenario, configuration, limit, sent)
     asked = (
         (arrivals.waits(controller, alike), alike)
         for controller, alike in rows_by_windows(result.evictions).items()
@@ -122,7 +126,9 @@ class DeletionArrivals:
         scenario: Scenario,
         configuration: ControllerConfiguration,
         limit: ClientLimit,
+        sent: int = 0,
     ) -> None:
+        self._sent = sent
         self._result, self._snapshot, self._scenario = result, snapshot, scenario
         self._configuration, self._limit = configuration, limit
         self._numbers = snapshot.stand_ins
@@ -136,8 +142,9 @@ class DeletionArrivals:
             found = self._of_loops(chain.from_iterable(alike))
         else:
             bucket = self._bucket(controller)
+            pods = sum(sum(self._numbers_of(rows)) for rows in alike)
             # So few are through before anything else that is made of them counts.
-            if bucket.is_ample(sum(sum(self._numbers_of(rows)) for rows in alike)):
+            if bucket.is_ample(pods + self._sent):
                 return None
             more = self._more(controller, alike)
             found = bucket.waits([*more, *self._of(alike)])
@@ -198,6 +205,10 @@ class DeletionArrivals:
         yield from self._deleted_before()
         if controller == TAINT_EVICTION:
             yield from self._begun_before(alike)
+            if self._sent:
+                earliest_ns = min(rows[0][1].earliest_ns for rows in alike)
+                latest_ns = max(rows[0][1].latest_ns for rows in alike)
+                yield _arrivals((earliest_ns, latest_ns), self._sent)
             for (cancel, _), window in self._result.cancels.windows.items():
                 number = self._numbers.get(cancel.pod, 1)
                 yield _arrivals((window.earliest_ns, window.latest_ns), 0, number)

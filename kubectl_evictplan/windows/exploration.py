@@ -79,15 +79,16 @@ def explore(
     progress: Progress | None = None,
     *,
     limited: bool = True,
+    sent: int = 0,
 ) -> Exploration:
     """Windows over all admissible runs. ``nominal`` is the run that is reported as *the* timeline.
 
-    ``limited``: they span what the controllers' own clients let wait.
+    ``limited``: they span what the controllers' own clients let wait; ``sent``: so many pods come to nodes from drains, perhaps.
     """
     runs_max = runs_planned(nominal, snapshot)
     if not limited:
         return _without_client_limits(snapshot, scenario, configuration, runs_max, progress)
-    return explore_planned(snapshot, scenario, configuration, runs_max, progress)
+    return explore_planned(snapshot, scenario, configuration, runs_max, progress, sent)
 
 
 def runs_planned(nominal: Timeline, snapshot: ClusterSnapshot) -> int:
@@ -103,14 +104,15 @@ def explore_planned(
     configuration: ControllerConfiguration,
     runs_max: int,
     progress: Progress | None = None,
+    sent: int = 0,
 ) -> Exploration:
     """``explore`` where it is known how many node runs are planned at most."""
     result = _without_client_limits(snapshot, scenario, configuration, runs_max, progress)
-    if result.evictions and not _are_few(result, snapshot, configuration):
+    if result.evictions and not _are_few(result, snapshot, configuration, sent):
         from kubectl_evictplan.windows.client_arrivals import waits_of_deletions  # rarely needed
 
         given = snapshot, scenario, configuration
-        if waits := waits_of_deletions(result, *given):
+        if waits := waits_of_deletions(result, *given, sent):
             from kubectl_evictplan.windows import throttled_evictions  # more rarely
 
             throttled_evictions.span_client_limits(waits, result, *given)
@@ -118,11 +120,14 @@ def explore_planned(
 
 
 def _are_few(
-    result: Exploration, snapshot: ClusterSnapshot, configuration: ControllerConfiguration
+    result: Exploration,
+    snapshot: ClusterSnapshot,
+    configuration: ControllerConfiguration,
+    sent: int,
 ) -> bool:
     """Whether no client can have to do with more requests than it makes at once."""
     limit = client_limit(configuration)
-    pods = len(snapshot.pods) - len(snapshot.stand_ins) + sum(snapshot.stand_ins.values())
+    pods = sent + len(snapshot.pods) - len(snapshot.stand_ins) + sum(snapshot.stand_ins.values())
     rows = len(result.evictions) + len(result.cancels.windows) + len(result.nodes.windows)
     return limit is None or REQUESTS_MAX * (pods + rows) <= limit.burst
 

@@ -221,3 +221,17 @@ def test_a_budget_lets_nobody_else_go_before_there_are_controllers() -> None:
     assert usual is not None
     assert late is not None
     assert usual < 60 < late
+
+
+def test_beside_drains_kubelets_report_ends_later_on_all_nodes() -> None:
+    taint = make_event(5, "taint", "b1", taint="a=b:NoExecute")
+    [free] = drained_cluster(FREE).pods
+    app = App("other", ["b1"], grace=10)
+    [ended] = [
+        one
+        for one in predicted(drained_cluster(FREE, app), drain("a1"), taint).evictions
+        if one.pod == "other-0"
+    ]
+    assert free.node_name == "a1"
+    assert ended.latest_seconds == 5
+    assert 15 < (ended.gone.latest_seconds or 0) < 17

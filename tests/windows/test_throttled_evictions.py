@@ -166,3 +166,11 @@ def test_a_countdown_that_is_cancelled_costs_an_event_for_each_pod_that_is_alike
 def test_of_few_pods_nothing_waits_however_often_they_are_deleted() -> None:
     changes = [make_event(2 + n / 10, "taint", "n1", taint=f"{n}=b:NoExecute") for n in range(5)]
     assert latest(told(crowd(7), TAINT, *changes)) == 1
+
+
+def test_pods_that_a_drain_may_send_to_a_node_wait_with_those_of_its_taint() -> None:
+    drain = make_event(0.2, "drain", "n2", timeout="")
+    alone = told(crowd(9), TAINT)
+    beside = told([*crowd(9), *crowd(20, "n2")], drain, TAINT)
+    assert latest(beside) > latest(alone) + 2
+    assert {one.certainty for one in beside.evictions if one.node == "n1"} == {"certain"}
