@@ -39,6 +39,10 @@ class ReleaseProfile(msgspec.Struct, frozen=True, cache_hash=True):
     taint_on_current_condition: bool = False
     # ADD | SETREMOVE | REMOVE_ADD: how a waiting node stays in its queue.
     queue_mode: str = "ADD"
+    # A tick looks after several nodes at once.
+    ticks_in_parallel: bool = False
+    # Pods that are marked not ready get an event each.
+    tells_of_marked_pods: bool = False
     # Zone key falls back to the stable topology labels.
     ga_zone_labels: bool = False
     # Pod index, pod worker, nodeEvictionMap: nontaint mode deletes again on every tick.
@@ -102,6 +106,8 @@ class _Change(msgspec.Struct, frozen=True):
 _CHANGES: tuple[_Change, ...] = (
     _Change("node_monitor_grace_period_ns", 50 * SECOND_NS, 32),
     _Change("taint_on_current_condition", True, 34),
+    _Change("ticks_in_parallel", True, 27),
+    _Change("tells_of_marked_pods", True, 19),
     _Change("queue_mode", "SETREMOVE", 19),
     _Change("queue_mode", "REMOVE_ADD", 21, {18: 17, 19: 9, 20: 5}),
     _Change("ga_zone_labels", True, 17),

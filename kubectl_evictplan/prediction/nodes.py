@@ -283,7 +283,8 @@ def _joint(
     unsure: Collection[str],
 ) -> Iterator[Joint]:
     waiting, services = exploration.waiting[zone], exploration.services[zone]
-    least, most = _bounds(services, until_ns, len(waiting))
+    least, _ = _bounds(services, until_ns - exploration.ticks_late_ns, len(waiting))
+    _, most = _bounds(services, until_ns, len(waiting))
     if least == len(waiting):
         return
     scope = f"zone/{zone_display_name(zone)}"

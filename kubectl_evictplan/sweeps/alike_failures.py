@@ -173,7 +173,7 @@ class AlikeFailures:
         rest = iter(seconds[line.others_at :])
         of_others = [dated(row, rest) for row in others.evictions]
         reports = tuple([dated_report(report, name, rest) for report in nodes])
-        told_of = self._late(name, line, seconds, of_others, reports)
+        told_of, reports = self._late(name, line, seconds, of_others, reports)
         for pod in self._prepared.pods_on(name):
             kind = self._kind(pod)
             rows, own = line.places[kind][0], told_of[kind]
@@ -207,8 +207,8 @@ class AlikeFailures:
         seconds: list[float | None],
         of_others: list[Eviction],
         reports: Sequence[NodeReport],
-    ) -> dict[Hashable, list[Eviction]]:
-        """By the kinds of the node's pods their rows, as late as clients can make them; under None those of other pods."""
+    ) -> tuple[dict[Hashable, list[Eviction]], tuple[NodeReport, ...]]:
+        """By the kinds of the node's pods their rows, as late as clients can make them, with nodes; under None those of other pods."""
         kinds = Counter[Hashable]()
         pods = dict[Hashable, Pod]()
         for pod in self._prepared.pods_on(name):
@@ -232,9 +232,10 @@ class AlikeFailures:
             zone: names if line.alone.name not in names else {*names, name}
             for zone, names in line.alone.waiting.items()
         }
-        late = throttled(
+        late, reports = throttled(
             [(row, delay_ns) for _, row, delay_ns in every],
             reports,
+            name,
             waiting,
             snapshot,
             scenario,
@@ -243,7 +244,7 @@ class AlikeFailures:
         told_of: dict[Hashable, list[Eviction]] = {None: [], **{kind: [] for kind in pods}}
         for (kind, _, _), row in zip(every, late, strict=True):
             told_of[kind].append(row)
-        return told_of
+        return told_of, reports
 
     def _line_of(self, cell: Hashable) -> _Line | None:
         if cell not in self._lines:

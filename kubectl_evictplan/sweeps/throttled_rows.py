@@ -6,61 +6,95 @@ without limits, and these are put over the rows at last.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from msgspec.structs import replace
 
 from kubectl_evictplan.controllers.client_limits import REQUESTS_MAX, client_limit
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.durations import SECOND_NS
-from kubectl_evictplan.kube.objects import ClusterSnapshot
-from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE, Eviction, NodeReport
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Taint
+from kubectl_evictplan.prediction.document import (
+    CERTAIN,
+    POSSIBLE,
+    Eviction,
+    NodeChange,
+    NodeReport,
+)
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.outcome import (
-    READY,
     EvictionKey,
     Exploration,
     NodeChangeKey,
     PossibleEviction,
+    WindowOverRuns,
 )
 
 
 def throttled(
     rows: Iterable[tuple[Eviction, int | None]],
-    reports: Iterable[NodeReport],
+    reports: Sequence[NodeReport],
+    silent: str,
     waiting: Mapping[str, Set[str]],
     snapshot: ClusterSnapshot,
     scenario: Scenario,
     configuration: ControllerConfiguration,
-) -> list[Eviction]:
-    """The same rows, as late as clients can make them.
+) -> tuple[list[Eviction], tuple[NodeReport, ...]]:
+    """The same rows, and what happens to nodes, as late as clients can make them.
 
-    With each comes how long after the taint of its node it is, where it follows that. ``waiting``: nodes that wait for it, by zone.
-    ``snapshot`` has all pods, and says for how many each row stands.
+    With each row comes how long after the taint of its node it is, where it follows that. ``silent``: the node to which nothing
+    happens but silence; ``waiting``: nodes that wait for their taint, by zone. ``snapshot`` has all pods, and says for how many each
+    row stands.
     """
     given = list(rows)
     every = [row for row, _ in given]
     limit, pods = client_limit(configuration), len(snapshot.pods) + sum(snapshot.stand_ins.values())
-    if limit is None or REQUESTS_MAX * pods <= limit.burst:
-        return every
+    if limit is None or REQUESTS_MAX * (pods + len(reports)) <= limit.burst:
+        return every, tuple(reports)
     from kubectl_evictplan.windows import throttled_evictions  # rarely needed
     from kubectl_evictplan.windows.client_arrivals import waits_of_deletions
+    from kubectl_evictplan.windows.slow_ticks import span_slow_ticks
 
     result = Exploration()
     keys = [EvictionKey(row.key, row.uid, row.controller, place) for place, row in enumerate(every)]
     result.evictions = dict(zip(keys, [_possible(*row) for row in given], strict=True))
     result.waiting = {zone: set(names) for zone, names in waiting.items()}
-    for report in reports:
-        for place, change in enumerate(report.changes):
-            if change.what == READY:
-                nth = NodeChangeKey(report.node, READY, change.value), place
-                ends = _ns(change.earliest_seconds), _ns(change.latest_seconds)
-                result.nodes.add(nth, *ends, certain=True, runs=1)
+    result.only_silent = {silent}
+    changes = list(_changes(reports))
+    for nth, change in changes:
+        ends = _ns(change.earliest_seconds), _ns(change.latest_seconds)
+        result.nodes.add(nth, *ends, certain=change.certainty == CERTAIN, runs=1)
     of_world = snapshot, scenario, configuration
+    span_slow_ticks(result, *of_world)
     waits = waits_of_deletions(result, *of_world)
     throttled_evictions.span_client_limits(waits, result, *of_world)
     found = (result.evictions[key] for key in keys)
-    return [_told(row, one) for row, one in zip(every, found, strict=True)]
+    late = [_told(row, one) for row, one in zip(every, found, strict=True)]
+    if not result.ticks_late_ns:
+        return late, tuple(reports)
+    windows = iter([result.nodes.windows[nth] for nth, _ in changes])
+    return late, tuple([_told_late(report, windows) for report in reports])
+
+
+def _changes(
+    reports: Iterable[NodeReport],
+) -> Iterator[tuple[tuple[NodeChangeKey, int], NodeChange]]:
+    """What happens to nodes, as exploration has it."""
+    for report in reports:
+        for place, change in enumerate(report.changes):
+            yield (NodeChangeKey(report.node, change.what, change.value), place), change
+
+
+def _told_late(report: NodeReport, windows: Iterator[WindowOverRuns]) -> NodeReport:
+    changes = [
+        replace(
+            change,
+            latest_seconds=window.latest_ns / SECOND_NS,
+            certainty=POSSIBLE if window.unsure else CERTAIN,
+        )
+        for change, window in zip(report.changes, windows, strict=False)
+    ]
+    return replace(report, changes=tuple(changes))
 
 
 def _possible(row: Eviction, delay_ns: int | None) -> PossibleEviction:
@@ -69,7 +103,7 @@ def _possible(row: Eviction, delay_ns: int | None) -> PossibleEviction:
         spans=((_ns(row.earliest_seconds), _ns(row.latest_seconds)),),
         certain=row.certainty == CERTAIN,
         node=row.node,
-        taint=None,
+        taint=None if row.taint is None else Taint(row.taint.key, row.taint.effect),
         toleration_index=None,
         toleration_seconds=None,
         delay_ns=delay_ns,

@@ -38,6 +38,7 @@ from kubectl_evictplan.windows.outcome import (
     WindowOverRuns,
     WindowTable,
     ZoneStateKey,
+    follows_ticks,
 )
 from kubectl_evictplan.windows.outer_bounds import OuterBounds
 from kubectl_evictplan.windows.piece_runs import AtStart, PieceRun, run_piece
@@ -108,11 +109,13 @@ def explore_planned(
 ) -> Exploration:
     """``explore`` where it is known how many node runs are planned at most."""
     result = _without_client_limits(snapshot, scenario, configuration, runs_max, progress)
-    if result.evictions and not _are_few(result, snapshot, configuration, sent):
+    if not _are_few(result, snapshot, configuration, sent):
         from kubectl_evictplan.windows.client_arrivals import waits_of_deletions  # rarely needed
+        from kubectl_evictplan.windows.slow_ticks import span_slow_ticks
 
         given = snapshot, scenario, configuration
-        if waits := waits_of_deletions(result, *given, sent):
+        span_slow_ticks(result, *given)
+        if result.evictions and (waits := waits_of_deletions(result, *given, sent)):
             from kubectl_evictplan.windows import throttled_evictions  # more rarely
 
             throttled_evictions.span_client_limits(waits, result, *given)
@@ -339,8 +342,6 @@ def _widen(result: Exploration, bounds: OuterBounds, runs: list[PieceRun]) -> No
         result.services[zone] += [(0,) * len(waiting), latest_ns]
     if every_piece:
         return
-    from kubectl_evictplan.windows.explored import follows_ticks  # rarely needed
-
     for (key, _), window in result.nodes.windows.items():
         proven = bounds.nodes.get(key.node)
         if proven is not None and (key.what, key.value) in _WITH_SILENCE:

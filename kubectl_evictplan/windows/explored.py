@@ -18,7 +18,6 @@ from kubectl_evictplan.windows.line_windows import WaitWindow
 from kubectl_evictplan.windows.outcome import (
     READY,
     TAINT_ADDED,
-    TAINT_REMOVED,
     Exploration,
     NodeChangeKey,
     PossibleEviction,
@@ -27,14 +26,6 @@ from kubectl_evictplan.windows.outcome import (
 
 _Name = TypeVar("_Name", bound=Hashable)
 _TAINTED = {f"{key}:{NO_EXECUTE}" for key in LIFECYCLE_NO_EXECUTE_KEYS}
-
-
-def follows_ticks(key: NodeChangeKey) -> bool:
-    """Whether node lifecycle decides when it happens, not an event of the scenario."""
-    if key.what == READY:
-        return key.value == "Unknown"
-    in_taint = key.what in (TAINT_ADDED, TAINT_REMOVED)
-    return in_taint and key.value.rpartition(":")[0] in LIFECYCLE_NO_EXECUTE_KEYS
 
 
 def waits_in_line(key: NodeChangeKey) -> bool:

@@ -16,7 +16,7 @@ from kubectl_evictplan.cluster.timeline import (
     ZoneStateChanged,
 )
 from kubectl_evictplan.kube.objects import Taint
-from kubectl_evictplan.kube.taints import key_and_effect
+from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS, key_and_effect
 from kubectl_evictplan.windows.circumstances import Circumstance
 from kubectl_evictplan.windows.spans import Span
 
@@ -106,6 +106,14 @@ class NodeChangeKey(NamedTuple):
     node: str
     what: str
     value: str
+
+
+def follows_ticks(key: NodeChangeKey) -> bool:
+    """Whether node lifecycle decides when it happens, not an event of the scenario."""
+    if key.what == READY:
+        return key.value == "Unknown"
+    in_taint = key.what in (TAINT_ADDED, TAINT_REMOVED)
+    return in_taint and key.value.rpartition(":")[0] in LIFECYCLE_NO_EXECUTE_KEYS
 
 
 def taint_change(entry: TaintChanged) -> NodeChangeKey:
@@ -233,6 +241,8 @@ class Exploration:
         self.eaten_at_qps: float | None = None
         # How much later than without the limits of the controllers' clients any deletion can be.
         self.late_ns = 0
+        # ... and anything that follows a tick of the node monitor.
+        self.ticks_late_ns = 0
         # By how much windows that follow a monitor tick are widened: not every phase was tried.
         self.padding_ns = 0
 

@@ -86,7 +86,7 @@ class PodFates:
         # Nodes to which more happens than silence and taints of people; found out when it is asked for.
         self._touched_otherwise: set[str] | None = None
         self._instants_vary = has_unknown_instants(scenario)
-        self._busy = self._nodes_with_other_events()
+        self._busy = nodes_with_other_events(snapshot, scenario)
         self._bounds = bounds
         # Whether nodes of a course are served once and never come back.
         self._simple_courses: dict[tuple[int, ...], bool] = {}
@@ -96,16 +96,6 @@ class PodFates:
         """Pods that are bound to nodes which the snapshot does not hold."""
         missing = self._pods_by_node.keys() - self._nodes.keys() - {""}
         return [pod for name in sorted(missing) for pod in self._pods_by_node[name]]
-
-    def _nodes_with_other_events(self) -> set[str] | None:
-        """Nodes whose pods meet more than a silent kubelet; None when that may be all of them."""
-        busy: set[str] = set()
-        for event in self._scenario.events:
-            if event.manager_up is not None:
-                return None
-            if event.kubelets_up is not False:
-                busy.update(event.touched_nodes)
-        return busy | nodes_of_touched_pods(self._snapshot, self._scenario)
 
     def explore(self, names: frozenset[str], runs: list[PieceRun], budget: Budget) -> None:
         """Find the windows of the taints of the nodes ``names`` and of all pods on them."""
@@ -491,3 +481,14 @@ def _together(rows: list[list[History]], missed: set[str]) -> Iterator[tuple[His
     missed.add(Services.name)
     for index in range(max(map(len, rows))):
         yield tuple(row[min(index, len(row) - 1)] for row in rows)
+
+
+def nodes_with_other_events(snapshot: ClusterSnapshot, scenario: Scenario) -> set[str] | None:
+    """Nodes whose pods meet more than a silent kubelet; None when that may be all of them."""
+    busy: set[str] = set()
+    for event in scenario.events:
+        if event.manager_up is not None:
+            return None
+        if event.kubelets_up is not False:
+            busy.update(event.touched_nodes)
+    return busy | nodes_of_touched_pods(snapshot, scenario)

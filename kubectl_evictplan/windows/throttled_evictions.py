@@ -45,7 +45,7 @@ def span_client_limits(
                 new = _all_later(rows, spans, late_ns, scenario.end_ns, ends)
                 result.evictions.update(new)
     if late:
-        result.late_ns = max(late_ns for late_ns, _ in late)
+        result.late_ns += max(late_ns for late_ns, _ in late)
         ends.follow(late)
 
 

@@ -5,8 +5,7 @@ A change that moves no knob (metrics, event texts, log lines) is listed in docs/
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
@@ -33,8 +32,7 @@ SECOND_NS = 1_000_000_000
 ALL_MINORS = [f"1.{minor}" for minor in range(16, 38)]
 
 
-@dataclasses.dataclass(frozen=True)
-class Change:
+class Change(NamedTuple):
     """A knob changes ``at`` a release; the release before has the old value.
 
     ``backports`` lists (last patch without, first patch with) of older minors.
@@ -54,6 +52,8 @@ NODE_LIFECYCLE = [
     Change("repeats_deletion", False, True, "1.16.7", "1.17.0", (("1.16.7", "1.16.8"),)),
     Change("ga_zone_labels", False, True, "1.16.15", "1.17.0"),
     Change("taint_based_evictions_gate", True, False, "1.17.17", "1.18.0"),
+    Change("tells_of_marked_pods", False, True, "1.18.20", "1.19.0"),
+    Change("ticks_in_parallel", False, True, "1.26.15", "1.27.0"),
     Change("queue_mode", "ADD", "SETREMOVE", "1.18.16", "1.19.0"),
     Change("queue_mode", "ADD", "REMOVE_ADD", "1.18.16", "1.18.17"),
     Change("queue_mode", "SETREMOVE", "REMOVE_ADD", "1.19.8", "1.19.9"),

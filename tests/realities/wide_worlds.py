@@ -16,8 +16,8 @@ from kubectl_evictplan.cluster.timeline import (
 )
 from kubectl_evictplan.kube.taints import key_and_effect
 from kubectl_evictplan.kube.topology import zone_display_name
-from kubectl_evictplan.windows.explored import follows_ticks
 from kubectl_evictplan.windows.monitor_phase import with_visible_phase
+from kubectl_evictplan.windows.outcome import follows_ticks
 from kubectl_evictplan.windows.spans import NEVER_NS, Span
 from kubectl_evictplan.windows.wide_bounds import WideBounds
 from kubectl_evictplan.windows.wide_fates import Possible

@@ -23,8 +23,11 @@ TAINT = make_event(1, "taint", "n1", taint="a=b:NoExecute")
 
 
 def crowd(number: int, node: str = "n1", *tolerations: Toleration) -> list[Pod]:
+    """Pods that no tick has to mark: they were not ready before."""
     return [
-        make_pod(f"{node}-{place}", node, owner="ReplicaSet/web", tolerations=tolerations)
+        make_pod(
+            f"{node}-{place}", node, owner="ReplicaSet/web", ready="False", tolerations=tolerations
+        )
         for place in range(number)
     ]
 

@@ -34,11 +34,11 @@ SETTINGS = ControllerSettings("1.29.6")
 
 
 def cluster(zones: str = "aaaabbbcc") -> ClusterSnapshot:
-    """A node for each letter, in the zone of that name, with a pod."""
+    """A node for each letter, in the zone of that name, with a pod that no tick has to mark."""
     names = [f"{zone}{zones[:place].count(zone)}" for place, zone in enumerate(zones)]
     return make_snapshot(
         [make_node(name, zone=name[0]) for name in names],
-        [make_pod(f"p-{name}", name) for name in names],
+        [make_pod(f"p-{name}", name, ready="False") for name in names],
         leases=[make_lease(name, -1 - place / 4) for place, name in enumerate(names)],
     )
 

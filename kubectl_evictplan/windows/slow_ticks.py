@@ -1,0 +1,364 @@
+"""Ticks of the node monitor wait for their client as well: how much later nodes are given up and tainted, at most.
+
+The tick that finds a node silent writes its status and marks its pods not ready, one request each, and the next tick comes a period
+after the end of this one. No run knows of that. What follows a tick comes at most as much later as all requests take that are made
+until then: what waits in line is served no later than its own tick is late, for in a line delays do not add up.
+
+What only comes about because a tick is late (a kubelet that is heard before it, a rate that is not changed yet) is not told.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Set
+from itertools import accumulate, chain
+
+import msgspec
+
+from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, TAINT_EVICTION
+from kubectl_evictplan.controllers.client_limits import ClientLimit, client_limit
+from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.kube.objects import ClusterSnapshot
+from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS
+from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.windows.client_buckets import Arrivals, Bucket
+from kubectl_evictplan.windows.outcome import (
+    READY,
+    TAINT_ADDED,
+    TAINT_REMOVED,
+    EvictionKey,
+    Exploration,
+    PossibleEviction,
+    WindowOverRuns,
+    follows_ticks,
+)
+from kubectl_evictplan.windows.pod_fates import nodes_with_other_events
+from kubectl_evictplan.windows.spans import Span, merge_spans
+from kubectl_evictplan.windows.unknowns.client_limits import ClientLimits
+
+_FALSE = "False"
+# What the tick writes of a node that was ready and is given up: the status, an event, GET and PATCH for a taint.
+_GIVEN_UP = 4
+# ... of one that is heard two taints less, and of one that was False the status and one taint exchanged for another; two taints where that
+# is done in the same tick.
+_TURNED, _SWAPPED = 5, 9
+# So many nodes a tick looks after at once; without pods to mark fewer have hardly anything to wait for.
+_WORKERS = 8
+# GET and PATCH of the pass, each behind an event and what the tick and the workers for the other taint ask for each node.
+_OF_PASS, _AHEAD = 4, 4
+
+
+class _Late(msgspec.Struct, frozen=True):
+    """How much later a node is given up, how much later it is tainted and its pods go, and how late its ticks end."""
+
+    given_up_ns: int
+    tainted_ns: int
+    tick_ns: int
+
+
+_NOT_LATE = _Late(0, 0, 0)
+
+
+class _Met(msgspec.Struct, frozen=True):
+    """Of how many changes ticks may write within a stretch, and how late that makes them."""
+
+    changes: int
+    late_ns: int
+
+
+def span_slow_ticks(
+    result: Exploration,
+    snapshot: ClusterSnapshot,
+    scenario: Scenario,
+    configuration: ControllerConfiguration,
+) -> None:
+    """Let windows of what follows ticks reach as far as requests of ticks can make that late."""
+    limit = client_limit(configuration)
+    changed = {key.node for key, _ in result.nodes.windows if key.what == READY}
+    if limit is None or not changed:
+        return
+    if len(changed) < _WORKERS and "True" not in snapshot.columns.distinct("ready"):
+        return
+    writes = _Writes(result, snapshot, configuration, limit)
+    if writes.wait and (late := _late(result, writes, configuration, limit)):
+        _put(result, late, scenario.end_ns, _sure(result, snapshot, scenario))
+
+
+class _Writes:
+    """What ticks write of nodes whose Ready changes."""
+
+    def __init__(
+        self,
+        result: Exploration,
+        snapshot: ClusterSnapshot,
+        configuration: ControllerConfiguration,
+        limit: ClientLimit,
+    ) -> None:
+        self._limit = limit
+        # From 1.37 on each tick looks at the Lease of every node that is silent; at any time there is also a taint in each zone.
+        silent = sum(map(len, result.waiting.values()))
+        self._leases = silent if configuration.lease_circuit_breaker else 0
+        self._beside = 2 * (2 * len(result.waiting) + self._leases)
+        # A tick that began before a node is due is what makes the next one late; before that the bucket was full.
+        self._period_ns = configuration.node_monitor_period_ns
+        self._grace_ns = configuration.node_monitor_grace_period_ns
+        self._since_ns = self._period_ns + int(limit.burst * SECOND_NS / limit.qps)
+        self.of_change: dict[tuple[str, Span], int] = {}
+        lots: dict[Span, tuple[int, int]] = {}
+        for node, span, number in _changes(result, snapshot, configuration):
+            self.of_change[node, span] = number
+            changes, requests = lots.get(span, (0, 0))
+            lots[span] = changes + 1, requests + number
+        own = ClientLimit(limit.qps, max(limit.burst - self._leases, 1))
+        self._waits = Bucket(own, 1, others=None).waits(
+            Arrivals(low / SECOND_NS, high / SECOND_NS, 0, others=requests)
+            for (low, high), (_, requests) in lots.items()
+        )
+        self.wait = self._waits.any
+        self._late: list[tuple[Span, _Met]] = []
+        self._stretches: list[Span] = []
+        self._lows = _Sums(sorted((low, *lot) for (low, _), lot in lots.items()))
+        by_end = sorted(lots.items(), key=lambda one: (one[0][1], one[0][0]))
+        self._untils = _Sums((high, *lot) for (_, high), lot in by_end)
+        for place, ((low, high), _) in enumerate(by_end if self.wait else ()):
+            met = self.met(low, high)
+            if late_ns := met.late_ns:
+                self._late.append(((low, high + late_ns), met))
+                self._untils.is_late(place, high + late_ns)
+                self._stretches = list(
+                    merge_spans(sorted([*self._stretches, (low, high + late_ns)]), 0)
+                )
+
+    def met(self, low_ns: int, high_ns: int, own: int = 0) -> _Met:
+        """What can be written before something that ticks do, within a stretch or as late as that makes it; but for its own."""
+        since_ns = low_ns - self._since_ns
+        waits = self._waits.longest(since_ns / SECOND_NS, high_ns / SECOND_NS) or any(
+            low <= high_ns and high >= since_ns for low, high in self._stretches
+        )
+        changes, requests = self._between(since_ns, high_ns)
+        late_ns, new_ns = 0, self._made(requests - own) if waits else 0
+        while new_ns > late_ns:
+            late_ns = new_ns
+            changes, requests = self._between(since_ns, high_ns + late_ns)
+            new_ns = self._made(requests - own)
+        return _Met(changes, late_ns + self._shifted(since_ns))
+
+    def _shifted(self, until_ns: int) -> int:
+        """How much later in their period ticks come than the one that saw a last renewal a grace period before."""
+        since_ns = until_ns - self._grace_ns
+        before = (s for s in self._stretches if s[0] < until_ns and s[1] >= since_ns)
+        return min(sum(self._made(self._between(*s)[1]) for s in before), self._period_ns)
+
+    def _between(self, since_ns: int, until_ns: int) -> tuple[int, int]:
+        """How many changes can be then, and in how many requests."""
+        before, until = self._untils.until(since_ns), self._lows.until(until_ns + 1)
+        return until[0] - before[0], until[1] - before[1]
+
+    def late_within(self, span: Span) -> list[_Met]:
+        """What else is late within a stretch."""
+        return [met for (low, high), met in self._late if low <= span[1] and high >= span[0]]
+
+    def _made(self, requests: int) -> int:
+        """How late so many are."""
+        if requests + self._leases <= self._limit.burst:
+            return 0  # As if nothing were beside: a pass that meets the tick comes hardly later.
+        over = requests + self._beside - self._limit.burst
+        return int(over * SECOND_NS / self._limit.qps)
+
+
+class _Sums:
+    """Instants, each with how many changes and requests, and how many of both come before any other."""
+
+    def __init__(self, lots: Iterable[tuple[int, int, int]]) -> None:
+        ordered = list(lots)
+        self._at = [at for at, _, _ in ordered]
+        self._changes = list(accumulate((lot[1] for lot in ordered), initial=0))
+        self._requests = list(accumulate((lot[2] for lot in ordered), initial=0))
+
+    def is_late(self, place: int, at_ns: int) -> None:
+        """Let one come later, and none after it sooner."""
+        before = self._at[place - 1] if place else 0
+        self._at[place] = max(at_ns, before)
+
+    def until(self, at_ns: int) -> tuple[int, int]:
+        """How many come before it."""
+        place = bisect_left(self._at, at_ns)
+        return self._changes[place], self._requests[place]
+
+
+def _changes(
+    result: Exploration, snapshot: ClusterSnapshot, configuration: ControllerConfiguration
+) -> Iterator[tuple[str, Span, int]]:
+    """Each change of a node's Ready: when, and how many requests ticks make of it."""
+    columns = snapshot.columns
+    pods = Counter(zip(columns.of("node_name"), columns.of("ready"), strict=True))
+    for pod in snapshot.pods if snapshot.stand_ins else ():
+        pods[pod.node_name, pod.ready] += snapshot.stand_ins.get(pod.key, 1) - 1
+    per_pod = 2 if configuration.profile.tells_of_marked_pods else 1
+    turned = _SWAPPED if configuration.profile.taint_on_current_condition else _TURNED
+    changes = result.nodes.windows
+    swapped = {key.node for key, _ in changes if key.what == READY and key.value == _FALSE}
+    swapped.update(node.name for node in snapshot.nodes if node.ready_status == _FALSE)
+    for (key, _), window in changes.items():
+        if key.what == READY:
+            # Who was not ready before has no pods to mark.
+            marked = 0 if key.value == "True" else per_pod * pods[key.node, "True"]
+            number = max(_GIVEN_UP + marked, turned if key.node in swapped else 0)
+            yield key.node, (window.earliest_ns, window.latest_ns), number
+
+
+def _late(
+    result: Exploration,
+    writes: _Writes,
+    configuration: ControllerConfiguration,
+    limit: ClientLimit,
+) -> dict[str, _Late]:
+    """By node how late it is, and what follows it."""
+    profile, late = configuration.profile, dict[str, _Late]()
+    given_up: defaultdict[str, list[Span]] = defaultdict(list)
+    for (key, _), window in result.nodes.windows.items():
+        if key.what == READY:
+            given_up[key.node].append((window.earliest_ns, window.latest_ns))
+    period_ns = configuration.node_monitor_period_ns
+    for span, names in _courses(result):
+        ticks = [
+            writes.met(low, high + period_ns) for name in names for low, high in given_up[name]
+        ]
+        beside = writes.late_within(span)
+        tick_ns = max((met.late_ns for met in chain(ticks, beside)), default=0)
+        if not tick_ns:
+            continue
+        nodes = max((met.changes for met in ticks), default=0)
+        # Statuses of so few are written before any pod is marked: they wait for earlier ticks, so for other nodes.
+        first = profile.ticks_in_parallel and nodes < _WORKERS
+        up_ns = {
+            name: max(
+                (
+                    writes.met(*own, writes.of_change[name, own] if first else 0).late_ns
+                    for own in given_up[name]
+                ),
+                default=0,
+            )
+            for name in names
+        }
+        at_once = min(max(met.changes for met in chain(ticks, beside)), _WORKERS)
+        soon_ns = int((_OF_PASS + _AHEAD * at_once) * SECOND_NS / limit.qps)
+        tainted_ns = tick_ns
+        # From 1.34 on it is in line before its pods are marked; a new limiter of its zone waits for the end of the tick.
+        if first and profile.taint_on_current_condition and not _meets(result, span):
+            tainted_ns = min(tick_ns, max(up_ns.values()) + soon_ns)
+        late.update((name, _Late(up_ns[name], tainted_ns, tick_ns)) for name in names)
+    return late
+
+
+def _meets(result: Exploration, span: Span) -> bool:
+    """Whether a zone's state may change within it."""
+    return any(
+        window.earliest_ns <= span[1] and window.latest_ns >= span[0]
+        for window in result.zones.windows.values()
+    )
+
+
+def _courses(result: Exploration) -> Iterator[tuple[Span, list[str]]]:
+    """From when nodes may be found silent until they are tainted, with those that may be in one line at once."""
+    ends: dict[str, Span] = {}
+    for (key, _), window in result.nodes.windows.items():
+        if follows_ticks(key) and (key.what == READY or key.what == TAINT_ADDED):
+            low_ns, high_ns = ends.get(key.node, (window.earliest_ns, window.latest_ns))
+            ends[key.node] = min(low_ns, window.earliest_ns), max(high_ns, window.latest_ns)
+    zone_of = {name: zone for zone, names in result.waiting.items() for name in names}
+    by_zone: defaultdict[str, list[tuple[Span, str]]] = defaultdict(list)
+    for name, span in ends.items():
+        by_zone[zone_of.get(name, "")].append((span, name))
+    for several in by_zone.values():
+        several.sort()
+        together, names = several[0][0], list[str]()
+        for span, name in several:
+            if span[0] > together[1]:
+                yield together, names
+                together, names = span, []
+            together = together[0], max(together[1], span[1])
+            names.append(name)
+        yield together, names
+
+
+def _sure(result: Exploration, snapshot: ClusterSnapshot, scenario: Scenario) -> set[str]:
+    """Nodes to which nothing happens but silence: what follows that comes, however late."""
+    busy = nodes_with_other_events(snapshot, scenario)
+    if busy is None:
+        return result.only_silent
+    changes = result.nodes.windows
+    every = {key.node for key, _ in changes}
+    # A removal that no run found is only a bound.
+    heard = {
+        key.node
+        for (key, _), window in changes.items()
+        if key.what == TAINT_REMOVED and window.runs and follows_ticks(key)
+    }
+    return result.only_silent | (every - heard - busy)
+
+
+def _put(
+    result: Exploration, late: Mapping[str, _Late], horizon_ns: int, certain: Set[str]
+) -> None:
+    """Make it all as late, and be certain only of what follows silence alone and comes before the horizon."""
+    result.ticks_late_ns = max(one.tick_ns for one in late.values())
+    result.late_ns += result.ticks_late_ns
+    changes = result.nodes.windows.items()
+    since_ns = min(window.earliest_ns for (key, _), window in changes if key.node in late)
+    for (change, _), window in changes:
+        if not follows_ticks(change) or window.latest_ns < since_ns:
+            continue
+        # A tick takes taints off whoever has them once all zones are down.
+        late_ns = result.ticks_late_ns
+        if change.what != TAINT_REMOVED:
+            of_node = late.get(change.node, _NOT_LATE)
+            late_ns = of_node.given_up_ns if change.what == READY else of_node.tainted_ns
+        _put_off(window, late_ns, horizon_ns, sure=change.node in certain)
+    for window in result.zones.windows.values():
+        _put_off(window, result.ticks_late_ns, horizon_ns, sure=True)
+    first: dict[tuple[int, int], PossibleEviction] = {}
+    for key, row in result.evictions.items():
+        late_ns = late[row.node].tainted_ns if row.node in late else 0
+        if not (late_ns and _follows(key, row)):
+            continue
+        if row.until_queued is None:
+            result.evictions[key] = _later(row, late_ns, horizon_ns, certain)
+            continue
+        # Nodes that only fall silent share all else.
+        windows = id(row.spans), late_ns
+        if (new := first.get(windows)) is None:
+            new = first[windows] = _later(row, late_ns, horizon_ns, certain)
+        result.evictions[key] = new.on_node(row.node, row.until_queued)
+
+
+def _later(
+    row: PossibleEviction, late_ns: int, horizon_ns: int, certain: Set[str]
+) -> PossibleEviction:
+    moved = ((low, max(high, min(high + late_ns, horizon_ns))) for low, high in row.spans)
+    spans, gone_ns = tuple(merge_spans(moved, 0)), row.gone_latest_ns
+    sure = row.node in certain and row.latest_ns + late_ns <= horizon_ns
+    return row._replace(
+        spans=spans,
+        certain=row.certain and sure,
+        gone_latest_ns=None if gone_ns is None else gone_ns + late_ns,
+        circumstances=row.circumstances if len(spans) == len(row.spans) else (),
+        missed=row.missed | {ClientLimits.name},
+        proven=row.proven or not row.missed,
+    )
+
+
+def _put_off(window: WindowOverRuns, late_ns: int, horizon_ns: int, *, sure: bool) -> None:
+    if late_ns:
+        latest_ns = window.latest_ns + late_ns
+        window.unsure |= not sure or latest_ns > horizon_ns
+        window.latest_ns = max(window.latest_ns, min(latest_ns, horizon_ns))
+
+
+def _follows(key: EvictionKey, row: PossibleEviction) -> bool:
+    """Whether the deletion follows what node lifecycle does to the node."""
+    if key.controller != TAINT_EVICTION:
+        return key.controller == NODE_LIFECYCLE
+    return row.taint is not None and row.taint.key in LIFECYCLE_NO_EXECUTE_KEYS

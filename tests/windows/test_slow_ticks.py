@@ -1,0 +1,103 @@
+"""A tick that marks many pods not ready waits for its client: windows of what follows it reach as much further."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from building.builders import make_event, make_node, make_pod, make_scenario, make_snapshot
+from building.warning_runs import configured
+
+from kubectl_evictplan.kube.objects import Node, Pod
+from kubectl_evictplan.prediction.document import Prediction
+from kubectl_evictplan.prediction.predict import predict
+
+NODES = [make_node(name, zone="a") for name in ("n1", "n2", "n3", "n4", "n5", "n6", "n7")]
+UNKNOWN, TAINT = "Unknown", "node.kubernetes.io/unreachable:NoExecute"
+
+
+def crowd(number: int, node: str = "n1") -> list[Pod]:
+    return [
+        make_pod(f"{node}-{place}", node, owner="ReplicaSet/web", ready="True")
+        for place in range(number)
+    ]
+
+
+def told(release: str, nodes: Sequence[Node] = NODES, **ready_pods: int) -> Prediction:
+    """Kubelets of these nodes fall silent, which have so many ready pods each."""
+    pods = [pod for node, number in ready_pods.items() for pod in crowd(number, node)]
+    stop = make_event(1, "kubelet-stop", list(ready_pods))
+    scenario = make_scenario([stop], horizon=400)
+    return predict(make_snapshot(nodes, pods), scenario, configured(release))
+
+
+def latest(prediction: Prediction, value: str, node: str = "n1") -> float:
+    [report] = [one for one in prediction.nodes if one.node == node]
+    return max(change.latest_seconds for change in report.changes if change.value == value)
+
+
+def evicted(prediction: Prediction) -> float:
+    return max(one.latest_seconds for one in prediction.evictions)
+
+
+@pytest.mark.parametrize("release", ["1.29", "1.37"])
+def test_a_tick_that_marks_few_pods_is_not_late(release: str) -> None:
+    none, few = told(release, n1=1), told(release, n1=7)
+    assert latest(none, TAINT) == latest(few, TAINT)
+    assert evicted(none) == evicted(few)
+    assert few.inputs.coverage.outer_bound == 0
+
+
+def test_the_tick_after_it_and_the_taint_come_as_much_later_as_marking_takes() -> None:
+    few, many = told("1.29", n1=7), told("1.29", n1=110)
+    assert latest(many, UNKNOWN) == latest(few, UNKNOWN)
+    late = (4 + 2 * 110 + 4 - 30) / 20
+    assert latest(many, TAINT) - latest(few, TAINT) == pytest.approx(late, abs=0.01)
+    assert evicted(many) - latest(many, TAINT) > 15
+    assert {one.certainty for one in many.evictions} == {"certain"}
+
+
+def test_from_1_34_on_a_lone_node_is_in_line_before_its_pods_are_marked() -> None:
+    few, many = told("1.37", n1=7), told("1.37", n1=110)
+    assert latest(many, TAINT) - latest(few, TAINT) == pytest.approx(0.4, abs=0.01)
+
+
+def test_of_several_nodes_of_one_tick_any_may_be_the_last() -> None:
+    few, many = told("1.29", n1=3, n2=3), told("1.29", n1=40, n2=40)
+    late = (2 * (4 + 2 * 40) + 4 - 30) / 20
+    of_other = (4 + 2 * 40 + 4 - 30) / 20
+    assert latest(many, UNKNOWN) - latest(few, UNKNOWN) == pytest.approx(of_other, abs=0.01)
+    assert latest(many, TAINT) - latest(few, TAINT) == pytest.approx(late, abs=0.01)
+    states = zip(few.zones, many.zones, strict=True)
+    assert all(
+        after.latest_seconds >= before.latest_seconds
+        for one, other in states
+        for before, after in zip(one.states, other.states, strict=True)
+    )
+
+
+@pytest.mark.parametrize(("number", "late"), [(7, 0), (8, (4 * 8 + 4 - 30) / 20)])
+def test_from_eight_nodes_on_the_nodes_alone_make_a_tick_wait(number: int, late: float) -> None:
+    nodes = [make_node(f"n{place}", zone="a") for place in range(1, 21)]
+    one, several = (
+        told("1.29", nodes, **{f"n{place}": 0 for place in range(1, most + 1)})
+        for most in (1, number)
+    )
+    assert latest(several, UNKNOWN) - latest(one, UNKNOWN) == pytest.approx(late, abs=0.06)
+
+
+def test_who_is_found_silent_later_waits_for_the_tick_that_marks_many() -> None:
+    stops = [make_event(1, "kubelet-stop", "n1"), make_event(3, "kubelet-stop", "n2")]
+    alone, after = (
+        predict(
+            make_snapshot(NODES, crowd(number)),
+            make_scenario(stops, horizon=400),
+            configured("1.29"),
+        )
+        for number in (5, 110)
+    )
+    late = (4 + 2 * 110 + 4 - 30) / 20
+    assert latest(after, UNKNOWN, "n1") == latest(alone, UNKNOWN, "n1")
+    assert latest(after, UNKNOWN, "n2") - latest(alone, UNKNOWN, "n2") == pytest.approx(
+        late, abs=0.01
+    )
