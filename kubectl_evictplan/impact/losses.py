@@ -20,6 +20,7 @@ from kubectl_evictplan.kube.objects import NO_EXECUTE, Toleration
 _COLLECTED_MAX_NS = 80 * SECOND_NS
 # More are told as one.
 _LOSSES_MAX = 8
+_NOTHING = NodeLife()
 
 
 class Loss(msgspec.Struct, frozen=True):
@@ -48,12 +49,19 @@ def losses(
 
     ``taints``: when nodes that are told of have which taint.
     """
-    found = dict.fromkeys(
-        loss
-        for name, since_ns in seen.items()
-        if name in taints
-        for loss in _of_node(name, taints[name], lives.get(name, NodeLife()), tolerations, since_ns)
-    )
+    found: dict[Loss, None] = {}
+    # Nodes to which the same happens have equal times: of each kind one is asked.
+    told: dict[object, tuple[Loss, ...]] = {}
+    for name, since_ns in seen.items():
+        if name not in taints:
+            continue
+        life = lives.get(name, _NOTHING)
+        kind = since_ns, life.silences, life.deleted, *taints[name].items()
+        if (of_kind := told.get(kind)) is None:
+            of_kind = tuple(_of_node(name, taints[name], life, tolerations, since_ns))
+            if not any(one.returns_to for one in of_kind):
+                told[kind] = of_kind
+        found |= dict.fromkeys(of_kind)
     return tuple(found) if len(found) <= _LOSSES_MAX else (_as_one(found),)
 
 

@@ -96,6 +96,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
     # Since when somebody waited beside entries of names that were removed, in a queue that is gone.
     _left_ns: int | None = None
     _passes: int = 0
+    _passed_ns: int | None = None
 
     def __post_init__(self) -> None:
         rules = self._rules
@@ -222,6 +223,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
         for name in self._next:
             self._mark(name)
         self._next.clear()
+        self._passed_ns = self._now_ns
         self._plan_pass()
 
     def _place_who_is_seen(self, latest_tick_ns: int) -> None:
@@ -236,7 +238,9 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
     def _plan_pass(self) -> None:
         if self._queue:
             self._look_at_token()
-            at_ns = next_pass_ns(self._queue.limiter, self._now_ns, self._rules.lag_ns)
+            # What is left of nodes that have gone is met by each pass.
+            met = self._passed_ns == self._now_ns and not self._open
+            at_ns = next_pass_ns(self._queue.limiter, self._now_ns, self._rules.lag_ns, passed=met)
             if at_ns is not None and self._rules.held:
                 at_ns = max(at_ns, dict(self._rules.held).get(len(self._tokens_ns), at_ns))
             if at_ns is not None and self._rules.waits_for_views_ns:

@@ -20,12 +20,15 @@ from windows.lines import Line
 
 from kubectl_evictplan.cluster.timeline import QueueOperation, Told
 from kubectl_evictplan.controllers.flags import resolve_configuration
-from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import refill_ns
+from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import (
+    TokenBucketRateLimiter,
+    refill_ns,
+)
 from kubectl_evictplan.kube.objects import ControlPlaneFlags
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
 from kubectl_evictplan.windows.spent_tokens import EntriesLeft
-from kubectl_evictplan.windows.unknowns.lines import instants
+from kubectl_evictplan.windows.unknowns.lines import instants, next_pass_ns
 from kubectl_evictplan.windows.unknowns.token_at_start import FirstToken, token_stretches
 from kubectl_evictplan.windows.zone_lines import ZoneLine
 
@@ -255,3 +258,13 @@ def test_so_nobody_is_tainted_between_its_instant_and_the_end_of_the_line() -> N
     assert (window.earliest_seconds, window.latest_seconds) == pytest.approx(
         (1 + 40 + PERIOD, 1 + ticks + 10 * COST / 2 + LAG), abs=0.01
     )
+
+
+def test_where_tokens_come_faster_than_passes_the_next_pass_is_a_period_later() -> None:
+    """An entry that is left of a node that has gone is met by every pass: there are no more of them than there is time."""
+    fast, slow = TokenBucketRateLimiter(1e6), TokenBucketRateLimiter(1.0)
+    for limiter in (fast, slow):
+        assert limiter.try_accept(0)
+    assert next_pass_ns(fast, 1_000_000, 0) < ns(0.01)
+    assert next_pass_ns(fast, 1_000_000, 0, passed=True) == pytest.approx(ns(0.101), abs=ns(0.001))
+    assert next_pass_ns(slow, 0, 0, passed=True) == next_pass_ns(slow, 0, 0)

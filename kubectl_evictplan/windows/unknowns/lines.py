@@ -16,6 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.node_lifecycle.controller import NODE_EVICTION_PERIOD_NS
 from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import (
     RateLimiter,
     TokenBucketRateLimiter,
@@ -48,10 +49,17 @@ def wasted_tokens_max(rate_qps: float) -> int:
     return 1 + int(rate_qps * STALE_LISTER_NS / SECOND_NS)
 
 
-def next_pass_ns(limiter: RateLimiter, now_ns: int, lag_ns: int) -> int | None:
-    """The first pass that finds a token; None when there is never one."""
+def next_pass_ns(
+    limiter: RateLimiter, now_ns: int, lag_ns: int, *, passed: bool = False
+) -> int | None:
+    """The first pass that finds a token; None when there is never one. ``passed``: one has just been made."""
     ready_ns = limiter.ready_at_ns(now_ns)
-    return None if ready_ns is None else max(ready_ns, now_ns) + lag_ns + SERVED_AFTER_NS
+    if ready_ns is None:
+        return None
+    if passed and limiter.qps * NODE_EVICTION_PERIOD_NS > SECOND_NS:
+        # Tokens come faster than passes.
+        ready_ns = max(ready_ns, now_ns + NODE_EVICTION_PERIOD_NS)
+    return max(ready_ns, now_ns) + lag_ns + SERVED_AFTER_NS
 
 
 def meeting_view_ns(
