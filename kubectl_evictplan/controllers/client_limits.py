@@ -9,11 +9,12 @@ from __future__ import annotations
 import msgspec
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.kube.objects import ClusterSnapshot
 
 # Of a client without limits of its own (``rest.DefaultQPS``, ``rest.DefaultBurst``).
 _QPS, _BURST = 5.0, 10
 # No controller makes more for one pod or one change of a node, events and all.
-REQUESTS_MAX = 10
+_REQUESTS_MAX = 10
 
 
 class ClientLimit(msgspec.Struct, frozen=True):
@@ -30,6 +31,15 @@ def client_limit(configuration: ControllerConfiguration) -> ClientLimit | None:
     """What --kube-api-qps and --kube-api-burst leave each client; None: it is not limited."""
     qps = configuration.kube_api_qps or _QPS
     return None if qps < 0 else ClientLimit(qps, max(configuration.kube_api_burst or _BURST, 1))
+
+
+def never_waits(
+    snapshot: ClusterSnapshot, changes: int, configuration: ControllerConfiguration
+) -> bool:
+    """Whether no client can have to do with more requests than it makes at once: of so few pods, and so few ``changes``."""
+    limit, numbers = client_limit(configuration), snapshot.stand_ins
+    pods = len(snapshot.pods) - len(numbers) + sum(numbers.values())
+    return limit is None or _REQUESTS_MAX * (pods + changes) <= limit.burst
 
 
 def requests_per_eviction(configuration: ControllerConfiguration) -> int:

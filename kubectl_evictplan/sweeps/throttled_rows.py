@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from msgspec.structs import replace
 
-from kubectl_evictplan.controllers.client_limits import REQUESTS_MAX, client_limit
+from kubectl_evictplan.controllers.client_limits import never_waits
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Taint
@@ -22,6 +22,7 @@ from kubectl_evictplan.prediction.document import (
     NodeReport,
 )
 from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.windows.exploration import let_clients_wait
 from kubectl_evictplan.windows.outcome import (
     EvictionKey,
     Exploration,
@@ -48,13 +49,8 @@ def throttled(
     """
     given = list(rows)
     every = [row for row, _ in given]
-    limit, pods = client_limit(configuration), len(snapshot.pods) + sum(snapshot.stand_ins.values())
-    if limit is None or REQUESTS_MAX * (pods + len(reports)) <= limit.burst:
+    if never_waits(snapshot, len(reports), configuration):
         return every, tuple(reports)
-    from kubectl_evictplan.windows import throttled_evictions  # rarely needed
-    from kubectl_evictplan.windows.client_arrivals import waits_of_deletions
-    from kubectl_evictplan.windows.slow_ticks import span_slow_ticks
-
     result = Exploration()
     keys = [EvictionKey(row.key, row.uid, row.controller, place) for place, row in enumerate(every)]
     result.evictions = dict(zip(keys, [_possible(*row) for row in given], strict=True))
@@ -64,10 +60,7 @@ def throttled(
     for nth, change in changes:
         ends = _ns(change.earliest_seconds), _ns(change.latest_seconds)
         result.nodes.add(nth, *ends, certain=change.certainty == CERTAIN, runs=1)
-    of_world = snapshot, scenario, configuration
-    span_slow_ticks(result, *of_world)
-    waits = waits_of_deletions(result, *of_world)
-    throttled_evictions.span_client_limits(waits, result, *of_world)
+    let_clients_wait(result, snapshot, scenario, configuration)
     found = (result.evictions[key] for key in keys)
     late = [_told(row, one) for row, one in zip(every, found, strict=True)]
     if not result.ticks_late_ns:

@@ -142,9 +142,8 @@ class DeletionArrivals:
             found = self._of_loops(chain.from_iterable(alike))
         else:
             bucket = self._bucket(controller)
-            pods = sum(sum(self._numbers_of(rows)) for rows in alike)
             # So few are through before anything else that is made of them counts.
-            if bucket.is_ample(pods + self._sent):
+            if bucket.is_ample(self._pods_of(alike) + self._sent):
                 return None
             more = self._more(controller, alike)
             found = bucket.waits([*more, *self._of(alike)])
@@ -169,6 +168,9 @@ class DeletionArrivals:
         if not self._numbers:
             return repeat(1, len(rows))
         return map(self._numbers.get, [key.pod for key, _ in rows], repeat(1))
+
+    def _pods_of(self, alike: Iterable[Sequence[Row]]) -> int:
+        return sum(sum(self._numbers_of(rows)) for rows in alike)
 
     def _of(self, alike: Iterable[Sequence[Row]]) -> Iterator[Arrivals]:
         """Lots of what may come at once, and lines of what cannot."""
@@ -234,8 +236,7 @@ class DeletionArrivals:
         since_ns = None if led_ns is None else led_ns - self._scenario.start_ns
         if since_ns is not None and -_LED_NS < since_ns <= 0:
             due = (rows for rows in alike if rows[0][1].earliest_ns == 0)
-            number = 2 * sum(sum(self._numbers_of(rows)) for rows in due)
-            if number:
+            if number := 2 * self._pods_of(due):
                 yield _arrivals((since_ns, min(since_ns + _PROCESS_NS, 0)), number)
 
     def _deleted_again(self, alike: Iterable[Sequence[Row]]) -> Iterator[Arrivals]:

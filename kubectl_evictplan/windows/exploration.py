@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.timeline import POD_GC, AboutPod, Timeline, ZoneStateChanged
-from kubectl_evictplan.controllers.client_limits import REQUESTS_MAX, client_limit
+from kubectl_evictplan.controllers.client_limits import never_waits
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.durations import MINUTE_NS
 from kubectl_evictplan.kube.objects import NO_SCHEDULE, ClusterSnapshot, Pod
@@ -109,30 +109,30 @@ def explore_planned(
 ) -> Exploration:
     """``explore`` where it is known how many node runs are planned at most."""
     result = _without_client_limits(snapshot, scenario, configuration, runs_max, progress)
-    if not _are_few(result, snapshot, configuration, sent):
-        from kubectl_evictplan.windows.client_arrivals import waits_of_deletions  # rarely needed
-        from kubectl_evictplan.windows.slow_ticks import span_slow_ticks
-
-        given = snapshot, scenario, configuration
-        span_slow_ticks(result, *given)
-        if result.evictions and (waits := waits_of_deletions(result, *given, sent)):
-            from kubectl_evictplan.windows import throttled_evictions  # more rarely
-
-            throttled_evictions.span_client_limits(waits, result, *given)
+    let_clients_wait(result, snapshot, scenario, configuration, sent)
     return result
 
 
-def _are_few(
+def let_clients_wait(
     result: Exploration,
     snapshot: ClusterSnapshot,
+    scenario: Scenario,
     configuration: ControllerConfiguration,
-    sent: int,
-) -> bool:
-    """Whether no client can have to do with more requests than it makes at once."""
-    limit = client_limit(configuration)
-    pods = sent + len(snapshot.pods) - len(snapshot.stand_ins) + sum(snapshot.stand_ins.values())
+    sent: int = 0,
+) -> None:
+    """Let windows of what was explored without them span what the controllers' own clients let wait; ``sent`` as in ``explore``."""
     rows = len(result.evictions) + len(result.cancels.windows) + len(result.nodes.windows)
-    return limit is None or REQUESTS_MAX * (pods + rows) <= limit.burst
+    if never_waits(snapshot, rows + sent, configuration):
+        return
+    from kubectl_evictplan.windows.client_arrivals import waits_of_deletions  # rarely needed
+    from kubectl_evictplan.windows.slow_ticks import span_slow_ticks
+
+    given = snapshot, scenario, configuration
+    span_slow_ticks(result, *given)
+    if result.evictions and (waits := waits_of_deletions(result, *given, sent)):
+        from kubectl_evictplan.windows import throttled_evictions  # more rarely
+
+        throttled_evictions.span_client_limits(waits, result, *given)
 
 
 def _without_client_limits(

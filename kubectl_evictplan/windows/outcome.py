@@ -18,7 +18,7 @@ from kubectl_evictplan.cluster.timeline import (
 from kubectl_evictplan.kube.objects import Taint
 from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS, key_and_effect
 from kubectl_evictplan.windows.circumstances import Circumstance
-from kubectl_evictplan.windows.spans import Span
+from kubectl_evictplan.windows.spans import Span, disjoint_outcomes
 
 
 class EvictionKey(NamedTuple):
@@ -76,6 +76,31 @@ class PossibleEviction(NamedTuple):
         decision = entry.taint, entry.toleration_index, entry.toleration_seconds
         found = spans, self.certain, entry.node, *decision, run, None, None, *self[9:]
         return tuple.__new__(PossibleEviction, found)
+
+    def later(
+        self, spans: tuple[Span, ...], late_ns: int, unknown: str, *, sure: bool
+    ) -> PossibleEviction:
+        """Return the same where an unknown may make it so much later, with its windows then: bounds. ``sure``: it is as certain."""
+        gone_ns = self.gone_latest_ns
+        return self._replace(
+            spans=spans,
+            certain=self.certain and sure,
+            gone_latest_ns=None if gone_ns is None else gone_ns + late_ns,
+            circumstances=self.circumstances if len(spans) == len(self.spans) else (),
+            missed=self.missed | {unknown},
+            proven=self.proven or not self.missed,
+        )
+
+    def also_within(self, spans: Iterable[Span], missed: frozenset[str]) -> PossibleEviction:
+        """Return the same where it may happen within these spans as well, which are bounds: nothing of it is certain."""
+        return self._replace(
+            spans=disjoint_outcomes([*self.spans, *spans], 0),
+            certain=False,
+            gone_latest_ns=None,
+            circumstances=(),
+            missed=self.missed | missed,
+            proven=True,
+        )
 
     def on_node(self, node: str, until_queued: UntilQueued) -> PossibleEviction:
         """Return the same on another node: as ``_replace`` does it, for tens of thousands."""
@@ -235,7 +260,7 @@ class Exploration:
         self.doubtful: set[str] = set()
         # Those of them of which some histories were left out, so that changes of theirs may be in no run at all.
         self.cut_short: set[str] = set()
-        # What nobody can see of the time before the start may keep every node from being tainted (``may_pass_over``).
+        # What nobody can see of the time before the start may keep every node from being tainted (``may_be_passed_over``).
         self.may_pass_over = False
         # At which rate entries of before the start may eat tokens (``may_hold_orphaned_entries``); None: there are none.
         self.eaten_at_qps: float | None = None

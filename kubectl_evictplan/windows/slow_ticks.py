@@ -35,7 +35,7 @@ from kubectl_evictplan.windows.outcome import (
     follows_ticks,
 )
 from kubectl_evictplan.windows.pod_fates import nodes_with_other_events
-from kubectl_evictplan.windows.spans import Span, merge_spans
+from kubectl_evictplan.windows.spans import Span, later_spans, merge_spans
 from kubectl_evictplan.windows.unknowns.client_limits import ClientLimits
 
 _FALSE = "False"
@@ -337,17 +337,9 @@ def _put(
 def _later(
     row: PossibleEviction, late_ns: int, horizon_ns: int, certain: Set[str]
 ) -> PossibleEviction:
-    moved = ((low, max(high, min(high + late_ns, horizon_ns))) for low, high in row.spans)
-    spans, gone_ns = tuple(merge_spans(moved, 0)), row.gone_latest_ns
+    spans = later_spans(row.spans, late_ns, horizon_ns)
     sure = row.node in certain and row.latest_ns + late_ns <= horizon_ns
-    return row._replace(
-        spans=spans,
-        certain=row.certain and sure,
-        gone_latest_ns=None if gone_ns is None else gone_ns + late_ns,
-        circumstances=row.circumstances if len(spans) == len(row.spans) else (),
-        missed=row.missed | {ClientLimits.name},
-        proven=row.proven or not row.missed,
-    )
+    return row.later(spans, late_ns, ClientLimits.name, sure=sure)
 
 
 def _put_off(window: WindowOverRuns, late_ns: int, horizon_ns: int, *, sure: bool) -> None:

@@ -28,6 +28,14 @@ def merge_spans(spans: Iterable[Span], gap_ns: int) -> Iterator[Span]:
         yield current
 
 
+def later_spans(
+    spans: Iterable[Span], late_ns: int, horizon_ns: int = NEVER_NS
+) -> tuple[Span, ...]:
+    """The same spans where each may end so much later: at most to the horizon, if it does not end behind that already."""
+    later = ((low, max(high, min(high + late_ns, horizon_ns))) for low, high in spans)
+    return tuple(merge_spans(later, 0))
+
+
 def disjoint_outcomes(
     spans: Iterable[Span], gap_ns: int, horizon_ns: int = NEVER_NS
 ) -> tuple[Span, ...]:

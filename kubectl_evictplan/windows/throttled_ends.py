@@ -19,7 +19,6 @@ from kubectl_evictplan.kube.taints import OUT_OF_SERVICE
 from kubectl_evictplan.scenarios.actions.pods import DeletePods, uid_of_created
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.windows.outcome import EvictionKey, Exploration, PossibleEviction
-from kubectl_evictplan.windows.spans import disjoint_outcomes
 from kubectl_evictplan.windows.unknowns.client_limits import ClientLimits
 from kubectl_evictplan.windows.unknowns.of_pods import GC_COST_MAX_NS
 
@@ -132,15 +131,8 @@ class ThrottledEnds:
             found = self._result.evictions.get(own) or row._replace(
                 spans=(), node=event.touched_nodes[0], certain=False, delay_ns=None
             )
-            self._result.evictions[own] = found._replace(
-                spans=disjoint_outcomes([*found.spans, (low_ns, row.latest_ns)], 0),
-                certain=False,
-                gone_earliest_ns=low_ns,
-                gone_latest_ns=None,
-                circumstances=(),
-                missed=found.missed | _MISSED,
-                proven=True,
-            )
+            found = found.also_within([(low_ns, row.latest_ns)], _MISSED)
+            self._result.evictions[own] = found._replace(gone_earliest_ns=low_ns)
 
     def _collect_later(self, late: Mapping[EvictionKey, int], nodes: Set[str]) -> None:
         """Garbage collection of nodes out of service comes a loop after the pod terminates."""

@@ -17,7 +17,7 @@ from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.client_arrivals import Row
 from kubectl_evictplan.windows.client_buckets import Waits
 from kubectl_evictplan.windows.outcome import Exploration, PossibleEviction
-from kubectl_evictplan.windows.spans import Span, merge_spans
+from kubectl_evictplan.windows.spans import Span, later_spans
 from kubectl_evictplan.windows.throttled_ends import LateRows, ThrottledEnds
 from kubectl_evictplan.windows.unknowns.client_limits import ClientLimits
 
@@ -56,8 +56,7 @@ def _later(spans: tuple[Span, ...], waits: Waits, horizon_ns: int) -> tuple[tupl
     late_ns = ceil(round(waits.longest(*ends) * _MILLISECONDS, 4)) * MILLISECOND_NS
     if not late_ns:
         return spans, 0
-    later = ((low, max(high, min(high + late_ns, horizon_ns))) for low, high in spans)
-    return tuple(merge_spans(later, 0)), late_ns
+    return later_spans(spans, late_ns, horizon_ns), late_ns
 
 
 def _all_later(
@@ -85,12 +84,5 @@ def _all_later(
 def _one_later(
     row: PossibleEviction, spans: tuple[Span, ...], late_ns: int, horizon_ns: int, *, sure: bool
 ) -> PossibleEviction:
-    gone_ns = row.gone_latest_ns
-    return row._replace(
-        spans=spans,
-        certain=row.certain and sure and row.latest_ns + late_ns <= horizon_ns,
-        gone_latest_ns=None if gone_ns is None else gone_ns + late_ns,
-        circumstances=row.circumstances if len(spans) == len(row.spans) else (),
-        missed=row.missed | {ClientLimits.name},
-        proven=row.proven or not row.missed,
-    )
+    sure = sure and row.latest_ns + late_ns <= horizon_ns
+    return row.later(spans, late_ns, ClientLimits.name, sure=sure)

@@ -18,7 +18,7 @@ from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.change_bounds import ChangeBounds
 from kubectl_evictplan.windows.latest_services import LatestServices
 from kubectl_evictplan.windows.outcome import EvictionKey, Exploration, PossibleEviction
-from kubectl_evictplan.windows.spans import NEVER_NS, disjoint_outcomes, merge_spans
+from kubectl_evictplan.windows.spans import NEVER_NS, merge_spans
 from kubectl_evictplan.windows.sure_evictions import SureEvictions
 from kubectl_evictplan.windows.unknowns.services import Services
 from kubectl_evictplan.windows.wide_fates import Possible, Version, WideFates
@@ -95,15 +95,9 @@ def bound_successors(
             found = result.evictions.get(key) or _not_seen(possible[0], missed)
             spans = (each.span for each in possible)
             told = [(low_ns, min(high_ns, horizon_ns)) for low_ns, high_ns in spans]
-            result.evictions[key] = found._replace(
-                spans=disjoint_outcomes([*found.spans, *told], 0),
-                certain=False,
-                gone_earliest_ns=min(low_ns for low_ns, _ in told),
-                gone_latest_ns=None,
-                circumstances=(),
-                missed=found.missed | missed,
-                proven=True,
-            )
+            found = found.also_within(told, missed)
+            gone_ns = min(low_ns for low_ns, _ in told)
+            result.evictions[key] = found._replace(gone_earliest_ns=gone_ns)
 
 
 def bound_anew(
@@ -124,14 +118,7 @@ def bound_anew(
                 key = EvictionKey(name, each.pod.uid, each.controller, 0)
                 found = result.evictions.get(key) or _not_seen(each, missed)
                 own = low_ns, min(high_ns + late_ns, horizon_ns)
-                result.evictions[key] = found._replace(
-                    spans=disjoint_outcomes([*found.spans, own], 0),
-                    certain=False,
-                    gone_latest_ns=None,
-                    circumstances=(),
-                    missed=found.missed | missed,
-                    proven=True,
-                )
+                result.evictions[key] = found.also_within([own], missed)
 
 
 class _Bounding(msgspec.Struct):

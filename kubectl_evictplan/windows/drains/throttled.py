@@ -19,7 +19,7 @@ from kubectl_evictplan.windows.drains.outcomes import DrainOutcome
 from kubectl_evictplan.windows.drains.planned import DrainPlan, PlannedTurn
 from kubectl_evictplan.windows.drains.waits import Wait
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
-from kubectl_evictplan.windows.spans import merge_spans
+from kubectl_evictplan.windows.spans import later_spans
 from kubectl_evictplan.windows.unknowns.of_drains import DrainLatencies
 
 _RETRY_SECONDS = RETRY_NS // SECOND_NS
@@ -179,14 +179,8 @@ class Throttling:
         late_ns = self.late_ns(told.node, key.uid)
         if not late_ns:
             return told
-        gone_ns = told.gone_latest_ns
-        return told._replace(
-            spans=tuple(merge_spans(((low, high + late_ns) for low, high in told.spans), 0)),
-            certain=told.certain and self.deletes_surely(told.node),
-            gone_latest_ns=None if gone_ns is None else gone_ns + late_ns,
-            missed=told.missed | {DrainLatencies.name},
-            proven=True,
-        )
+        spans, sure = later_spans(told.spans, late_ns), self.deletes_surely(told.node)
+        return told.later(spans, late_ns, DrainLatencies.name, sure=sure)
 
 
 def _waiting(*outcomes: DrainOutcome) -> int:
