@@ -16,7 +16,8 @@ import msgspec
 from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, TRUE, UNKNOWN
-from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Taint
+from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.kube.objects import NO_EXECUTE, READY, ClusterSnapshot, Taint
 from kubectl_evictplan.kube.taints import (
     NOT_READY,
     UNREACHABLE,
@@ -209,7 +210,7 @@ class NodeCourses:
         if isinstance(event, StopKubelet):
             self._silence_before(name, drafts, index, event)
             if newest.silent is None:
-                newest.silent = self._last_heartbeat(name, newest.stretch, index, event)
+                newest.silent = self._last_heartbeat(name, drafts, index, event)
                 if newest is drafts[0]:
                     newest.silent = self._or_by_status(name, newest.silent)
             elif event.last_heartbeat_ns is not None:
@@ -241,23 +242,51 @@ class NodeCourses:
         last_ns = event.last_heartbeat_ns
         if last_ns is None:
             return
-        for draft, after in pairwise(drafts):
+        for number, (draft, after) in enumerate(pairwise(drafts), start=1):
             if draft.stretch.status is not None and last_ns < after.stretch.begins[1]:
-                silent = self._last_heartbeat(name, draft.stretch, index, event)
+                silent = self._last_heartbeat(name, drafts[:number], index, event)
                 before = draft.silent or silent
                 draft.silent = min(silent[0], before[0]), max(silent[1], before[1])
 
-    def _last_heartbeat(self, name: str, stretch: Stretch, index: int, event: StopKubelet) -> Span:
-        last_ns, begins = event.last_heartbeat_ns, stretch.begins
+    def _last_heartbeat(
+        self, name: str, drafts: Sequence[_Draft], index: int, event: StopKubelet
+    ) -> Span:
+        """Of the newest of them."""
+        last_ns, begins = event.last_heartbeat_ns, drafts[-1].stretch.begins
+        heard_ns = self._heard_from_ns(name, [draft.stretch for draft in drafts])
         renewed = last_ns or 0, last_ns or 0
         if last_ns is None:
             given = self._snapshot, self._scenario, index, name, self._steps
             renewed = last_heartbeat_window(*given)
             if begins[0] not in (BEFORE_NS, begins[1]):
-                return max(begins[0], renewed[0]), renewed[1]
+                return max(heard_ns, renewed[0]), renewed[1]
         # What it posts is heard as well, and an older Lease counts once more a tick later.
         high_ns = max(renewed[1], begins[1] + (self.step_max_ns if renewed[0] < begins[1] else 0))
-        return max(renewed[0], begins[0]), high_ns
+        return max(renewed[0], heard_ns), high_ns
+
+    def _heard_from_ns(self, name: str, stretches: Sequence[Stretch]) -> int:
+        """From when on what the newest of these posts counts as a sign of life, at the earliest.
+
+        Times in conditions are whole seconds, and a heartbeat is a time that differs: what is posted within the second of what a tick
+        saw before is none. (``tryUpdateNodeHealth``, all releases)
+        """
+        heard_ns = stretches[-1].begins[0]
+        for before in reversed(stretches[:-1]):
+            posted_ns = before.begins[1]
+            if posted_ns == BEFORE_NS:
+                posted_ns = self._posted_at_start_ns(name)
+            if posted_ns <= heard_ns - SECOND_NS:
+                break
+            heard_ns = min(heard_ns, before.begins[0])
+        return heard_ns
+
+    def _posted_at_start_ns(self, name: str) -> int:
+        """When the status of the start was posted, as an offset."""
+        node = self._nodes.get(name)
+        ready = None if node is None else node.condition(READY)
+        if ready is None or ready.last_heartbeat_time_ns is None:
+            return BEFORE_NS
+        return ready.last_heartbeat_time_ns - self._scenario.start_ns
 
     def _heard_once_more(self, silent: Span, last_ns: int) -> Span:
         """Where a silent kubelet is: a tick may give it up before that, and then nothing changes."""

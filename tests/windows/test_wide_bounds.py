@@ -394,6 +394,24 @@ def test_a_node_that_never_posted_has_its_startup_grace_period() -> None:
     assert earliest(snapshot, configuration, *events)["default/p"] == 30
 
 
+@pytest.mark.parametrize(("apart", "heard"), [(0.4, 5), (1.4, 6.4)])
+def test_a_status_is_no_heartbeat_in_the_second_of_the_one_before(
+    apart: float, heard: float
+) -> None:
+    """Times in conditions are whole seconds; a tick between both saw the first."""
+    events = [
+        make_event(5, "node-ready", "n0", status="False"),
+        make_event(5 + apart, "node-ready", "n0", status="True"),
+        make_event(7, "kubelet-stop", "n0", last_heartbeat=4),
+    ]
+    snapshot = make_snapshot(["n0", "n1"])
+    configuration = resolve_configuration(ControllerSettings("1.29.6"), snapshot.control_plane)
+    bounds = WideBounds.of(snapshot, make_scenario(events, horizon=100), configuration).changes
+    spans = list(bounds.changes(NodeChangeKey("n0", "ready", "Unknown")))
+    grace_ns = configuration.node_monitor_grace_period_ns
+    assert ns(0) <= min(low_ns for low_ns, _ in spans) - grace_ns - ns(heard) < ns(0.1)
+
+
 def earliest(
     snapshot: ClusterSnapshot, configuration: ControllerConfiguration, *events: ScenarioEvent
 ) -> dict[str, int]:
