@@ -260,10 +260,15 @@ def _bound_what_no_run_shows(
     horizon_ns: int,
 ) -> None:
     """What depends on a past that leaves no trace in the snapshot; ``orphans`` are pods of nodes that it does not hold."""
-    if any(pod.deletion_timestamp_ns is not None for pod in snapshot.pods):
+    terminating = any(pod.deletion_timestamp_ns is not None for pod in snapshot.pods)
+    if terminating:
         from kubectl_evictplan.windows.deleted_again import bound_deleted_again  # rarely needed
 
         bound_deleted_again(result, snapshot, scenario, configuration, horizon_ns)
+    if terminating or any(event.pods for event in scenario.events):
+        from kubectl_evictplan.windows.unsure_ends import doubt_countdowns  # rarely needed
+
+        doubt_countdowns(result, snapshot, scenario)
     pods = orphans if configuration.profile.cancel_on_infinite else snapshot.pods
     if pods:
         # Few releases, and rarely needed.

@@ -1,9 +1,10 @@
-"""A pod that terminates where the kubelet says Ready=False may be gone before garbage collection comes."""
+"""A pod that terminates where the kubelet says Ready=False may be gone before garbage collection comes, or its countdown ends."""
 
 from __future__ import annotations
 
 import pytest
 from building.builders import (
+    default_tolerations,
     make_event,
     make_node,
     make_pod,
@@ -43,3 +44,16 @@ def test_of_one_that_somebody_deletes_it_is_not_certain_either() -> None:
 def test_of_one_that_nobody_has_deleted_before_it_is_certain() -> None:
     tolerant = make_pod("p", "a", tolerations=[tolerates("")])
     assert certainty_of_collection("False", tolerant) == ["certain"]
+
+
+@pytest.mark.parametrize(("ready", "told"), [("False", "possible"), ("Unknown", "certain")])
+def test_the_countdown_of_one_that_somebody_deletes_meanwhile_may_find_nobody(
+    ready: str, told: str
+) -> None:
+    pod = make_pod("p", "a", tolerations=default_tolerations())
+    snapshot = make_snapshot([make_node("a", ready=ready), make_node("b")], [pod])
+    deleted = make_event(3, "pod-delete", pods=["default/p"])
+    settings = ControllerSettings(kubernetes_version="1.37.0")
+    configuration = resolve_configuration(settings, snapshot.control_plane)
+    [eviction] = predict(snapshot, make_scenario([deleted], horizon=400), configuration).evictions
+    assert eviction.certainty == told
