@@ -142,11 +142,14 @@ class DeletionArrivals:
             found = self._of_loops(chain.from_iterable(alike))
         else:
             bucket = self._bucket(controller)
-            # So few are through before anything else that is made of them counts.
-            if bucket.is_ample(self._pods_of(alike) + self._sent):
+            own = list(self._of(alike))
+            # Of what ticks write of few pods hardly anything is left when these are deleted.
+            if self._shares(controller) and bucket.is_ample([*own, *self._of_drains(alike)]):
                 return None
-            more = self._more(controller, alike)
-            found = bucket.waits([*more, *self._of(alike)])
+            arrivals = [*self._more(controller, alike), *own]
+            if bucket.is_ample(arrivals):
+                return None
+            found = bucket.waits(arrivals)
         return found if found.any else None
 
     # -- taint eviction and node lifecycle -------------------------------------------------------------
@@ -207,10 +210,7 @@ class DeletionArrivals:
         yield from self._deleted_before()
         if controller == TAINT_EVICTION:
             yield from self._begun_before(alike)
-            if self._sent:
-                earliest_ns = min(rows[0][1].earliest_ns for rows in alike)
-                latest_ns = max(rows[0][1].latest_ns for rows in alike)
-                yield _arrivals((earliest_ns, latest_ns), self._sent)
+            yield from self._of_drains(alike)
             for (cancel, _), window in self._result.cancels.windows.items():
                 number = self._numbers.get(cancel.pod, 1)
                 yield _arrivals((window.earliest_ns, window.latest_ns), 0, number)
@@ -230,6 +230,13 @@ class DeletionArrivals:
         for second, number in seconds.items():
             yield _arrivals((second * SECOND_NS, min(second + 1, 0) * SECOND_NS), number)
 
+    def _of_drains(self, alike: Iterable[Sequence[Row]]) -> Iterator[Arrivals]:
+        """Pods that drains may send to nodes before these are tainted."""
+        if self._sent:
+            earliest_ns = min(rows[0][1].earliest_ns for rows in alike)
+            latest_ns = max(rows[0][1].latest_ns for rows in alike)
+            yield _arrivals((earliest_ns, latest_ns), self._sent)
+
     def _begun_before(self, alike: Iterable[Sequence[Row]]) -> Iterator[Arrivals]:
         """A process that began before the start has deleted twice, then, who is due at the start."""
         led_ns = self._snapshot.control_plane.leader_acquire_time_ns
@@ -240,28 +247,33 @@ class DeletionArrivals:
                 yield _arrivals((since_ns, min(since_ns + _PROCESS_NS, 0)), number)
 
     def _deleted_again(self, alike: Iterable[Sequence[Row]]) -> Iterator[Arrivals]:
-        """Every change of a node's taints, of a pod's tolerations, and a new process twice, has all pods deleted once more that are there still.
+        """Every change of a node's taints, of a pod's tolerations, and a new process twice, has all pods deleted once more that are due and there still.
 
-        Each of that is a task of its own (``AddWork`` after ``CancelWork``); whoever is gone by then is asked for five times.
+        Each of that is a task of its own (``AddWork`` after ``CancelWork``); whoever is gone by then is asked for five times. A countdown
+        that has not run out is told anew at most: an event.
         """
         lots: Counter[Span] = Counter()
+        told: Counter[Span] = Counter()
         again = self._taints_written_again()
-        new = [event for event in self._scenario.events if event.manager_up]
+        new = [
+            (event.at_ns, event.latest_ns) for event in self._scenario.events if event.manager_up
+        ]
         if again or new:
-            pods: Counter[str] = Counter()
             for key, found in chain.from_iterable(alike):
-                pods[found.node] += self._numbers.get(key.pod, 1)
-            for node, spans in again.items():
-                for span in spans:
-                    lots[span] += pods[node]
-            for event in new:
-                lots[event.at_ns, event.latest_ns] += 2 * pods.total()
+                number = self._numbers.get(key.pod, 1)
+                for span in again.get(found.node, ()):
+                    (lots if found.earliest_ns <= span[1] else told)[span] += number
+                for span in new:
+                    if found.earliest_ns <= span[1] + _PROCESS_NS:
+                        lots[span] += 2 * number
         for event in self._scenario.events:
             if isinstance(event, SetTolerations):
                 lots[event.at_ns, event.latest_ns] += len(event.pods)
         tries = (_TRIES + 2) / 3 if self._configuration.disruption_condition else _TRIES
         for span, number in lots.items():
             yield _arrivals(span, ceil(number * tries))
+        for span, number in told.items():
+            yield _arrivals(span, 0, number)
 
     def _taints_written_again(self) -> dict[str, list[Span]]:
         """When NoExecute taints are put on nodes and taken off, whoever does it; but for the first one of each node, for which its pods are deleted."""

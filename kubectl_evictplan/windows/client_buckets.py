@@ -55,7 +55,8 @@ class Arrivals(msgspec.Struct, frozen=True):
         return min(self.at_once + self.rate * overlap, self.most)
 
     @property
-    def _in_all(self) -> float:
+    def in_all(self) -> float:
+        """How many tasks they are."""
         return self.most if self.rate else self.at_once
 
     @property
@@ -74,7 +75,7 @@ class Arrivals(msgspec.Struct, frozen=True):
             max(self.high, other.high),
             self.at_once + other.at_once,
             self.rate + other.rate,
-            self._in_all + other._in_all,
+            self.in_all + other.in_all,
             self.others + other.others,
         )
 
@@ -91,9 +92,10 @@ class Bucket(msgspec.Struct, frozen=True):
     beside: int = 0
     others: int | None = 0
 
-    def is_ample(self, tasks: int) -> bool:
-        """Whether so many tasks never find it empty."""
-        return tasks * (self.chain + self.beside) <= self.limit.burst
+    def is_ample(self, arrivals: Iterable[Arrivals]) -> bool:
+        """Whether all of these never find it empty."""
+        made = sum(one.in_all * (self.chain + self.beside) + one.others for one in arrivals)
+        return made <= self.limit.burst
 
     def waits(self, arrivals: Iterable[Arrivals]) -> Waits:
         """How much later than without limits tasks are done, by the instant at which they come."""

@@ -91,18 +91,23 @@ class ThrottledEnds:
             event.at_ns <= until_ns and row.earliest_ns <= event.latest_ns for event in self._stops
         )
 
-    def follow(self, every: Iterable[LateRows]) -> None:
-        """Put what comes of it, when rows have their windows."""
+    @property
+    def first_stop_ns(self) -> int:
+        """From when on a process may end, and the next one begin anew."""
+        return min((event.at_ns for event in self._stops), default=self._scenario.end_ns)
+
+    def follow(self, every: Iterable[LateRows], anew_ns: int) -> None:
+        """Put what comes of it, when rows have their windows; ``anew_ns``: what processes after the first one delete may be so late."""
         made = {event.pod.key: event for event in self._scenario.events if event.pod is not None}
         nodes = set(self._out_of_service())
         if not (self._stops or made or nodes):
             return
         late = {key: late_ns for late_ns, rows in every for key, _ in rows}
-        self._begin_anew(late)
+        self._begin_anew(late, anew_ns)
         self._hit_successors(late, made)
         self._collect_later(late, nodes)
 
-    def _begin_anew(self, late: Mapping[EvictionKey, int]) -> None:
+    def _begin_anew(self, late: Mapping[EvictionKey, int], anew_ns: int) -> None:
         """Who is there still when a process ends may be deleted at any time by the next one."""
         rows = self._result.evictions
         cut = {
@@ -115,7 +120,7 @@ class ThrottledEnds:
         from kubectl_evictplan.windows.wide_bounds import bound_anew  # rarely needed
 
         pods = [pod for pod in self._given[0].pods if pod.key in cut]
-        bound_anew(self._result, pods, *self._given, _MISSED, max(late.values()))
+        bound_anew(self._result, pods, *self._given, _MISSED, anew_ns)
 
     def _hit_successors(
         self, late: Mapping[EvictionKey, int], made: Mapping[str, ScenarioEvent]

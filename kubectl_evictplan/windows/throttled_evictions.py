@@ -36,8 +36,9 @@ def span_client_limits(
     ``waits``: how long what is deleted can wait, with the rows of that, by their windows.
     """
     ends = ThrottledEnds(result, snapshot, scenario, configuration)
-    late = list[LateRows]()
+    late, anew_ns = list[LateRows](), 0
     for of_client, alike in waits:
+        anew_ns = max(anew_ns, _longest(of_client, ends.first_stop_ns, scenario.end_ns))
         for rows in alike:
             spans, late_ns = _later(rows[0][1].spans, of_client, scenario.end_ns)
             if late_ns:
@@ -46,17 +47,21 @@ def span_client_limits(
                 result.evictions.update(new)
     if late:
         result.late_ns += max(late_ns for late_ns, _ in late)
-        ends.follow(late)
+        ends.follow(late, anew_ns)
 
 
 def _later(spans: tuple[Span, ...], waits: Waits, horizon_ns: int) -> tuple[tuple[Span, ...], int]:
     """The windows with all that may be late, and how late that is."""
-    ends = spans[0][0] / SECOND_NS, spans[-1][1] / SECOND_NS
-    # Whole milliseconds: what is the same at another time is told the same.
-    late_ns = ceil(round(waits.longest(*ends) * _MILLISECONDS, 4)) * MILLISECOND_NS
+    late_ns = _longest(waits, spans[0][0], spans[-1][1])
     if not late_ns:
         return spans, 0
     return later_spans(spans, late_ns, horizon_ns), late_ns
+
+
+def _longest(waits: Waits, low_ns: int, high_ns: int) -> int:
+    """Of what comes within these ends, in whole milliseconds: what is the same at another time is told the same."""
+    longest = waits.longest(low_ns / SECOND_NS, high_ns / SECOND_NS)
+    return ceil(round(longest * _MILLISECONDS, 4)) * MILLISECOND_NS
 
 
 def _all_later(

@@ -111,6 +111,13 @@ def test_a_process_that_ends_forgets_what_waits_and_the_next_one_may_delete_it()
     assert latest(many) > 60
 
 
+def test_what_the_next_process_deletes_waits_for_all_that_it_deletes_twice() -> None:
+    stop, start = make_event(3, "controller-stop"), make_event(10, "controller-start")
+    prediction = told(crowd(40), TAINT, stop, start, horizon=200)
+    # GET, PATCH, DELETE and an event, twice for each.
+    assert latest(prediction) > 10 + (2 * 4 * 40 - 30) / 20
+
+
 def test_what_is_due_beyond_the_horizon_is_not_certain() -> None:
     prediction = told(crowd(110), TAINT, horizon=10)
     assert certainties(prediction) == {"possible"}
@@ -166,9 +173,21 @@ def test_a_countdown_that_is_cancelled_costs_an_event_for_each_pod_that_is_alike
     assert latest(many, "n2") > latest(none, "n2") > 5
 
 
-def test_of_few_pods_nothing_waits_however_often_they_are_deleted() -> None:
-    changes = [make_event(2 + n / 10, "taint", "n1", taint=f"{n}=b:NoExecute") for n in range(5)]
-    assert latest(told(crowd(7), TAINT, *changes)) == 1
+def test_of_few_pods_it_counts_how_often_they_are_deleted_once_more() -> None:
+    pods = [*crowd(3), *crowd(4, "n2", tolerates("a", 1))]
+    at_once = make_event(2, "taint", "n2", taint="a=b:NoExecute")
+    again = [make_event(3, "taint", "n1", taint=f"{n}=b:NoExecute") for n in range(5)]
+    once, often = told(pods, TAINT, at_once), told(pods, TAINT, at_once, *again)
+    assert latest(once, "n2") == 3
+    assert latest(often, "n1") == 1
+    assert latest(often, "n2") > 3 + 5
+
+
+def test_a_countdown_that_has_not_run_out_is_not_made_again() -> None:
+    later = make_event(2, "taint", "n1", taint="c=d:PreferNoSchedule")
+    pods = crowd(7, "n1", tolerates("a", 60), tolerates("c"))
+    other = [make_event(2 + n, "taint", "n1", taint="c=d:NoExecute") for n in range(2)]
+    assert latest(told(pods, TAINT, later)) == latest(told(pods, TAINT, *other)) == 61
 
 
 def test_pods_that_a_drain_may_send_to_a_node_wait_with_those_of_its_taint() -> None:
