@@ -151,9 +151,10 @@ class DocumentReader:
             # Only our snapshots may be; their digest is checked.
             self._snapshot(Origin(Document(name)), data)
             return
+        compact = data
         if len(data) <= CHECKED_BYTES_MAX:
             try:
-                check_json(data)
+                compact = check_json(data)
             except JsonSyntaxError as error:
                 if not error.is_json and content.ends_with(".yaml", ".yml"):
                     self._yaml(content, is_named)
@@ -161,11 +162,14 @@ class DocumentReader:
                     self._problems(name, error.problems)
                 return
         text = data if len(data) <= LINE_NUMBERS_BYTES_MAX else b""
-        self._json(Origin(Document(name, json_text=text, is_named=is_named)), data)
+        self._json(Origin(Document(name, json_text=text, is_named=is_named)), data, compact=compact)
 
-    def _json(self, origin: Origin, data: bytes, first_line: int = 1) -> None:
+    def _json(
+        self, origin: Origin, data: bytes, first_line: int = 1, *, compact: bytes = b""
+    ) -> None:
+        """Read one JSON value; ``compact`` has the same without blanks, where somebody made that."""
         try:
-            envelope = wire.ENVELOPE.decode(data)
+            envelope = wire.ENVELOPE.decode(compact or data)
         except RecursionError:
             message = f"nested deeper than {DEPTH_MAX}"
             self._diagnostics.problem(origin, message)
