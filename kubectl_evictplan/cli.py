@@ -21,7 +21,7 @@ from pathlib import PurePath
 import click
 
 from kubectl_evictplan import __version__
-from kubectl_evictplan.commands.command import debug_option, group
+from kubectl_evictplan.commands.command import debug_option, group, telling_option
 from kubectl_evictplan.commands.terminal import columns_of_terminal
 from kubectl_evictplan.display import escape
 from kubectl_evictplan.errors import (
@@ -79,13 +79,20 @@ COMMANDS = {
     "# Which pods go when a zone falls silent",
     "kubectl evictplan what-if fail zone eu-1a -f cluster.json",
 )
-@click.version_option(__version__, message="%(prog)s %(version)s", prog_name=PLUGIN_NAME)
 @debug_option
 def cli() -> None:
     """Predict which pods Kubernetes will evict, when, by whom and why.
 
     Predictions are computed here, from the live cluster or from files. Only `apply` changes anything.
     """
+
+
+_VERSION_OPTION = telling_option(
+    "--version",
+    text_of=lambda _: f"{PLUGIN_NAME} {__version__}",
+    told="Show the version and exit.",
+)
+cli.params.insert(0, _VERSION_OPTION)
 
 
 def run(arguments: Sequence[str], program: str = "") -> int:
