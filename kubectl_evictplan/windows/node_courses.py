@@ -300,7 +300,11 @@ class NodeCourses:
         if stretch.status == NOT_POSTED:
             # The startup grace period counts from its creation, or from what a process heard later; of a name
             # that was there before, from what the process remembers of that.
-            deadline_ns = draft.created_ns + self._configuration.node_startup_grace_period_ns
+            counts_ns = draft.created_ns
+            if self._counts_anew is not None or self._all_down_until_ns is not None:
+                # Where all zones were down it counts from then: from before its creation, if a clock is wrong.
+                counts_ns = min(counts_ns, max(stretch.begins[0], 0))
+            deadline_ns = counts_ns + self._configuration.node_startup_grace_period_ns
             return max(stretch.begins[0], deadline_ns, 0), NEVER_NS
         if self._renews_too_slowly(name):
             return max(stretch.begins[0], 0), NEVER_NS

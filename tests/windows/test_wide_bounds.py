@@ -394,6 +394,17 @@ def test_a_node_that_never_posted_has_its_startup_grace_period() -> None:
     assert earliest(snapshot, configuration, *events)["default/p"] == 30
 
 
+@pytest.mark.parametrize(("back", "counts_from"), [(-1, 0), (-1000, 20)])
+def test_where_all_zones_were_down_a_grace_period_counts_from_then_and_from_no_later_creation(
+    back: float, counts_from: int
+) -> None:
+    """A creationTimestamp may lie in the future where a clock is wrong."""
+    nodes = [make_node("n0", transition=back), make_node("fresh", ready=None, created=20)]
+    snapshot = make_snapshot(nodes, [make_pod("p", "fresh")])
+    configuration = resolve_configuration(ControllerSettings("1.29.6"), snapshot.control_plane)
+    assert earliest(snapshot, configuration)["default/p"] == counts_from + 60
+
+
 @pytest.mark.parametrize(("apart", "heard"), [(0.4, 5), (1.4, 6.4)])
 def test_a_status_is_no_heartbeat_in_the_second_of_the_one_before(
     apart: float, heard: float
