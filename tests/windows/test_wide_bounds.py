@@ -401,6 +401,7 @@ def test_where_all_zones_were_down_a_grace_period_counts_from_then_and_from_no_l
     """A creationTimestamp may lie in the future where a clock is wrong."""
     nodes = [make_node("n0", transition=back), make_node("fresh", ready=None, created=20)]
     snapshot = make_snapshot(nodes, [make_pod("p", "fresh")])
+    snapshot = replace(snapshot, leases={"n0": snapshot.leases["n0"]})
     configuration = resolve_configuration(ControllerSettings("1.29.6"), snapshot.control_plane)
     assert earliest(snapshot, configuration)["default/p"] == counts_from + 60
 
