@@ -70,9 +70,9 @@ bench: $(STAMP) ## Measure time and memory on generated clusters
 	$(BIN)/python benchmarks/live_snapshot.py
 	$(BIN)/python benchmarks/apply_bench.py
 
-soak: $(STAMP) ## Hold random worlds against random realities: SECONDS=600 SEED=1; WORLD=1 is one alone
+soak: $(STAMP) ## Hold random worlds against random realities: SECONDS=600 SEED=1 BOUNDS=1; WORLD=1 is one alone
 	$(BIN)/python benchmarks/soak.py $(if $(WORLD),--world $(WORLD),--seconds $(or $(SECONDS),600)) \
-	  $(SEED:%=--seed %) $(REALITIES:%=--realities %) $(PROCESSES:%=--processes %) $(KIND:%=--kind %)
+	  $(SEED:%=--seed %) $(REALITIES:%=--realities %) $(PROCESSES:%=--processes %) $(KIND:%=--kind %) $(if $(BOUNDS),--bounds)
 
 judge: $(STAMP) ## Play drawn worlds through upstream's own controllers (Go): RELEASE=1.37.0 SECONDS=600 SEED=1 KIND=crowded, lagging or drains; WORLD=1 alone
 	$(BIN)/python benchmarks/judge.py --release $(firstword $(RELEASE)) $(if $(WORLD),--world $(WORLD),--seconds $(or $(SECONDS),600)) \

@@ -30,6 +30,9 @@ _Made = TypeVar("_Made")
 # A pod and its deleter, in which of its windows, for which time, and the later or the earlier.
 _End = tuple[DeletionKey, int, int, bool]
 
+# Called a thousand times by most realities.
+_RANDOM, _GETRANDBITS = random.Random.random, random.Random.getrandbits
+
 
 class Part(random.Random):
     """Chance that remembers what it ``gave``, and gives what it is told to as long as that fits."""
@@ -41,19 +44,25 @@ class Part(random.Random):
 
     def random(self) -> float:
         """A share, the given one if it is one."""
-        drawn, given = super().random(), self._next_given()
-        self.gave.append(given if isinstance(given, float) else drawn)
-        return float(self.gave[-1])
+        value = _RANDOM(self)
+        gave, given = self.gave, self._given
+        if len(gave) < len(given):
+            one = given[len(gave)]
+            if isinstance(one, float):
+                value = one
+        gave.append(value)
+        return value
 
     def getrandbits(self, k: int, /) -> int:
         """A whole number, the given one if it is one and not too large."""
-        drawn, given = super().getrandbits(k), self._next_given()
-        self.gave.append(given if isinstance(given, int) and given < 1 << k else drawn)
-        return int(self.gave[-1])
-
-    def _next_given(self) -> float | int | None:
-        place = len(self.gave)
-        return self._given[place] if place < len(self._given) else None
+        value = _GETRANDBITS(self, k)
+        gave, given = self.gave, self._given
+        if len(gave) < len(given):
+            one = given[len(gave)]
+            if isinstance(one, int) and one < 1 << k:
+                value = one
+        gave.append(value)
+        return value
 
 
 class Choices(Part):
