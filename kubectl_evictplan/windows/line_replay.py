@@ -40,7 +40,8 @@ from kubectl_evictplan.windows.unknowns.lines import (
     next_pass_ns,
     pass_matters,
 )
-from kubectl_evictplan.windows.zone_lines import LineHistory, LineRules, Wait, is_seen_late
+from kubectl_evictplan.windows.waits_in_line import WaitsInLine
+from kubectl_evictplan.windows.zone_lines import LineHistory, LineRules, is_seen_late
 
 _OUTSIDE = (Told.STATUS, Told.NODE_GONE, Told.UNTAINTED, Told.TAINTED)
 
@@ -75,14 +76,8 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
     _mark_again: set[str] = set()
     # Those that left since they got their place: whoever waits once more gets another one.
     _left_place: set[str] = set()
-    _tokens_ns: list[int] = []
-    _open: dict[str, Wait] = {}
-    _waits: dict[str, list[Wait]] = {}
-    # Of nodes that stand for several: how many are yet to be served, and who is put in line again.
-    _left: dict[str, int] = {}
+    # Nodes that stand for several, of whom one was served in this pass.
     _next: list[str] = []
-    # Tokens that were spent on one of them for nothing.
-    _wasted: set[int] = set()
     # Of the line that just used its token: the bucket as it is then, while it holds less than one that did not.
     _spent: TokenBucketRateLimiter | None = None
     _pass_inside_matters: bool = False
@@ -101,6 +96,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
     def __post_init__(self) -> None:
         rules = self._rules
         self._places = PlacesInLine(self._placed)
+        self._waits = WaitsInLine(self._numbers)
         self._mode = rules.profile.queue_mode if rules.taint_mode else "ADD"
         self._grid = rules.timing.ticks(rules.timing.monitor_phase_ns, rules.period_ns, warm=True)
         self._queue = self._new_queue()
@@ -118,21 +114,21 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
                 self._apply_to_queue(operation)
         if self._numbers:
             self._serve_the_rest()
-            return self._history(wasted=self._wasted)
+            return self._history(wasted=self._waits.wasted)
         if self._pass_ns is None and self._queue:
             self._mark_again.clear()  # no token ever comes: whoever is marked again waits on
         if self._rules.enters_again:
             self._serve_until(self._rules.end_ns, inclusive=True, while_some_wait=True)
             self._serve_what_is_left()
         self._serve_until(self._rules.end_ns, inclusive=True)
-        for name in list(self._open):
-            self._close(name, NEVER_NS)
+        self._waits.end_all(NEVER_NS)
         return self._history()
 
     def _history(self, *, wasted: Collection[int] | None = None) -> LineHistory:
         return LineHistory(
-            self._tokens_ns,
-            self._waits,
+            self._waits.tokens_ns,
+            self._waits.of,
+            self._waits.spent_on,
             wasted=wasted,
             pass_inside_matters=self._pass_inside_matters,
             late_views_ns=self._late_views_ns,
@@ -144,45 +140,39 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
         )
 
     def _serve_the_rest(self) -> None:
-        """Nothing is told any more and nobody leaves: who is served is free, only the tokens' instants count."""
-        left = sum(self._left.get(name, self._numbers.get(name, 1)) for name in self._open)
-        limiter, end_ns = self._queue.limiter, self._rules.end_ns
-        while left and self._pass_ns is not None and self._pass_ns <= end_ns:
+        """Nothing is told any more and nobody leaves: which of those that are alike is served is free, only the tokens' instants count."""
+        waits, limiter, end_ns = self._waits, self._queue.limiter, self._rules.end_ns
+        waiting, served = sum(map(waits.left_of, waits.open)), 0
+        while waiting and self._pass_ns is not None and self._pass_ns <= end_ns:
             self._now_ns, self._pass_ns = self._pass_ns, None
             if limiter.try_accept(self._now_ns):
                 assert isinstance(limiter, TokenBucketRateLimiter), "the other one refuses always"
                 self._note_late_view(self._newest_unknown_ns)
-                self._tokens_ns.append(self._now_ns)
-                if not all(map(self._sees_new_status, self._open)):
-                    self._wasted.add(
-                        len(self._tokens_ns) - 1
-                    )  # who costs it for nothing stood at the head
-                    self._plan_pass()
-                    continue
-                later_ns = later_tokens(limiter, self._now_ns, self._rules, left - 1)
-                self._tokens_ns += later_ns
-                left -= 1 + len(later_ns)
-                break
+                waits.tokens_ns.append(self._now_ns)
+                if all(map(self._sees_new_status, waits.open)):
+                    later_ns = later_tokens(limiter, self._now_ns, self._rules, waiting - 1)
+                    waits.tokens_ns += later_ns
+                    served = 1 + len(later_ns)
+                    break
+                waits.waste()  # who costs it stood at the head
             self._plan_pass()
-        for name, wait in list(self._open.items()):
-            self._close(name, NEVER_NS)
-            wait.served = not left
+        waits.serve_the_rest(served)
 
     # -- time -------------------------------------------------------------------------------------
 
     def _serve_what_is_left(self) -> None:
         """Nobody waits and nothing is told any more: entries that are left take tokens, and whose they are is all the same."""
         pass_ns, end_ns = self._pass_ns, self._rules.end_ns
-        if pass_ns is None or pass_ns > end_ns or self._open or self._mark_again:
+        if pass_ns is None or pass_ns > end_ns or self._waits.open or self._mark_again:
             return
         self._now_ns, limiter = pass_ns, self._queue.limiter
         self._pass()
-        taken = self._tokens_ns[-1:] == [pass_ns] and not self._rules.held
+        taken = self._waits.tokens_ns[-1:] == [pass_ns] and not self._rules.held
         if taken and isinstance(limiter, TokenBucketRateLimiter) and limiter.qps > 0:
             most = 2 + int((end_ns - pass_ns) * limiter.qps / SECOND_NS)
             left = self._queue.take_all(most)
             if left is not None:
-                self._tokens_ns += later_tokens(limiter, self._now_ns, self._rules, left)
+                self._waits.tokens_ns += later_tokens(limiter, self._now_ns, self._rules, left)
                 self._pass_ns = None
 
     def _serve_until(
@@ -190,7 +180,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
     ) -> None:
         """Run the passes, and the ticks that mark nodes again, up to an instant."""
         limit_ns = min(limit_ns, self._rules.end_ns) + (1 if inclusive else 0)
-        while self._open or self._mark_again or not while_some_wait:
+        while self._waits.open or self._mark_again or not while_some_wait:
             pass_ns = self._pass_ns
             tick_ns = self._next_tick_ns() if self._mark_again else None
             if (
@@ -221,7 +211,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
         self._look_at_token()
         self._queue.try_pass(self._now_ns, latest_tick_ns, self._process)
         for name in self._next:
-            self._mark(name)
+            self._put_back(name)
         self._next.clear()
         self._passed_ns = self._now_ns
         self._plan_pass()
@@ -230,7 +220,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
         """Nobody had a token while they were seen late: the tick that put them in line may as well have put them elsewhere."""
         for name in sorted(filter(self._sees_new_status, self._seen_late)):
             self._seen_late.discard(name)
-            if name in self._open and name in self._wanted:
+            if name in self._waits.open and name in self._wanted:
                 self._queue.remove(self._places.take(name))
                 given = self._alias(name), self._mode, self._now_ns, latest_tick_ns
                 self._queue.mark(*given, lacks_taint=True)
@@ -239,12 +229,12 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
         if self._queue:
             self._look_at_token()
             # What is left of nodes that have gone is met by each pass.
-            met = self._passed_ns == self._now_ns and not self._open
+            met = self._passed_ns == self._now_ns and not self._waits.open
             at_ns = next_pass_ns(self._queue.limiter, self._now_ns, self._rules.lag_ns, passed=met)
             if at_ns is not None and self._rules.held:
-                at_ns = max(at_ns, dict(self._rules.held).get(len(self._tokens_ns), at_ns))
+                at_ns = max(at_ns, dict(self._rules.held).get(len(self._waits.tokens_ns), at_ns))
             if at_ns is not None and self._rules.waits_for_views_ns:
-                waits_ns = self._rules.waits_for_views_ns * (len(self._tokens_ns) + 1)
+                waits_ns = self._rules.waits_for_views_ns * (len(self._waits.tokens_ns) + 1)
                 at_ns = meeting_view_ns(at_ns, self._shown_late_ns, self._queue.limiter, waits_ns)
             if at_ns is not None and (self._pass_ns is None or at_ns < self._pass_ns):
                 self._pass_ns = at_ns
@@ -327,7 +317,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
                 self._tainted.discard(name)
                 if self._rules.taint_mode:
                     self._wanted.pop(name, None)
-                    self._close(name, self._now_ns)
+                    self._waits.end(name, self._now_ns)
                     self._stop_entering(name)
                 # An eviction pass asks for the pods of a name, whether there is a node or not.
             case Told.MARK:
@@ -360,13 +350,15 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
             return  # the eviction pass looks at no condition
         if status == TRUE:
             self._left_place.add(name)
-            self._close(name, self._now_ns)
+            self._waits.end(name, self._now_ns)
             if self._stop_entering(name):
                 self._mark_again.add(name)  # the next tick looks at it
             return
         if is_seen_late(before, status):
             self._unknown_since_ns[name] = self._newest_unknown_ns = self._now_ns
-            earlier = (wait for wait in self._open.values() if wait.eligible_ns != self._now_ns)
+            earlier = (
+                wait for wait in self._waits.open.values() if wait.eligible_ns != self._now_ns
+            )
             if self._now_ns not in self._idle_until_ns and next(earlier, None) is None:
                 self._idle_until_ns.add(self._now_ns)
             if self._now_ns in self._shown_late_ns:
@@ -374,7 +366,9 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
         since_ns = self._wanted.get(name)
         in_line = self._alias(name) in self._queue.known and name not in self._tainted
         if since_ns is not None and in_line:
-            self._wait(name, since_ns)  # not ready again before a tick had taken it out of the line
+            self._waits.begin(
+                name, since_ns, self._leaves_ns(name)
+            )  # not ready again before a tick had taken it out of the line
             if self._mode == "REMOVE_ADD":
                 self._mark_again.add(name)
 
@@ -395,8 +389,17 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
         self._places.enter(alias)
         if self._queue.mark(alias, self._mode, self._now_ns, tick_ns, lacks_taint=lacks_taint):
             if name not in self._tainted:
-                self._wait(name, self._now_ns)
+                self._waits.begin(name, self._now_ns, self._leaves_ns(name))
             self._plan_pass()
+
+    def _put_back(self, name: str) -> None:
+        """One of those for whom the node stands was served: the others wait on, where no tick puts them in line anew at its place."""
+        if self._mode == "REMOVE_ADD":
+            self._mark(name)
+        else:
+            alias = self._alias(name)
+            self._queue.remove(alias)
+            self._queue.add(alias, self._waits.open[name].eligible_ns, refreshed=False)
 
     def _reachable(self, name: str) -> None:
         self._tainted.discard(name)
@@ -405,7 +408,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
         if self._mode != "SETREMOVE":
             self._places.take(name)  # no entry is left
         # A pass inside the tick that takes it out of line at its end may still find it.
-        self._close(name, self._now_ns + (self._inside_tick_ns == self._now_ns))
+        self._waits.end(name, self._now_ns + (self._inside_tick_ns == self._now_ns))
 
     def _forget(self) -> None:
         """The queue and its limiter are made anew."""
@@ -415,50 +418,31 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
         self._queue = self._new_queue()
         self._places.made_anew()
         self._pass_ns = None
-        for name in list(self._open):
-            self._close(name, self._now_ns)
+        self._waits.end_all(self._now_ns)
 
-    # -- waits ------------------------------------------------------------------------------------
-
-    def _wait(self, name: str, since_ns: int) -> None:
-        if name not in self._open:
-            token = len(self._tokens_ns)
-            wait = self._open[name] = Wait(since_ns, self._leaves_ns(name), token, token - 1)
-            self._waits.setdefault(name, []).append(wait)
-
-    def _close(self, name: str, useless_ns: int) -> None:
-        wait = self._open.pop(name, None)
-        if wait is not None:
-            wait.last_token = len(self._tokens_ns) - 1
-            wait.useless_ns = useless_ns
-        elif waits := self._waits.get(name):
-            # It was served in time; how late it could have been is known now.
-            waits[-1].useless_ns = min(waits[-1].useless_ns, useless_ns)
+    # -- who is served ----------------------------------------------------------------------------
 
     def _process(self, alias: str) -> int | None:
         """``doNoExecuteTaintingPass`` (or ``doEvictionPass``) for the node at the head of the line."""
-        head, token = self._places.at(alias), len(self._tokens_ns)
+        head = self._places.at(alias)
         name = head.name
         if self._rules.enters_again:
             if self._tells_before:
                 self._places.note_entered()
         elif self._tells_before or self._is_new(self._newest_unknown_ns):
             self._note_rivals(head)
-        self._tokens_ns.append(self._now_ns)
-        left = self._left.get(name, self._numbers.get(name, 1))
-        if left > 1:
+        self._waits.tokens_ns.append(self._now_ns)
+        if self._waits.left_of(name) > 1:
             # What is wasted on one of them is on none of the others: the next tick puts it in line again before these are all served.
             if self._sees_new_status(name):
-                self._left[name] = left - 1
+                self._waits.serve(name)
             else:
-                self._wasted.add(token)
+                self._waits.waste()
             self._next.append(name)
             return None
         reason = self._why_wasted(name)
         if reason is None:
-            wait = self._open.pop(name, None)
-            if wait is not None:
-                wait.last_token, wait.served = token, True
+            self._waits.serve(name)
             self._tainted.add(name)
             return None
         retry_ns = wait_before_retry_ns(reason, self._rules.profile)

@@ -233,15 +233,10 @@ def _replayed(asked: Asked, placed: Placed) -> Replayed:
 
 def keep_to_the_line(history: LineHistory) -> None:
     """First in, first out: only the tokens spent on nodes of the same tick can be a wait's own."""
-    spent: dict[int, list[int]] = {}
-    for wait in _every(history):
-        if wait.served:
-            spent.setdefault(wait.eligible_ns, []).append(wait.last_token)
-    spans = {at_ns: (min(tokens), max(tokens)) for at_ns, tokens in spent.items()}
     for wait in _every(history):
         # Without any, each token from the wait's beginning on comes too late for it.
         none = wait.first_token, wait.first_token - 1
-        first, last = spans.get(wait.eligible_ns, none)
+        first, last = history.spent_on.get(wait.eligible_ns, none)
         wait.first_token = max(wait.first_token, first)
         wait.last_token = min(wait.last_token, last)
 

@@ -72,12 +72,12 @@ class LineRules(msgspec.Struct, frozen=True, cache_hash=True):
         return self.taint_mode and self.profile.queue_mode == "SETREMOVE"
 
     def serves_alike(self, operations: Iterable[QueueOperation], numbers: Iterable[int]) -> bool:
-        """Whether each token taints whoever is at the head, and those who wait can change places.
+        """Whether each token taints whoever is at the head, and those of one tick who wait can change places.
 
         ``numbers``: how many nodes are alike, of all groups. A token that a late view wastes on one of them changes nothing for
         the others where tokens cannot get through with a group before the next tick, which puts that node back.
         """
-        if not self.taint_mode or self.profile.queue_mode != "REMOVE_ADD":
+        if not self.taint_mode or self.enters_again:
             return False
         rates_qps = self.rate_qps, *(each.qps for each in operations if each.told is Told.SWAP)
         # A bucket without a rate serves all of them at once, or nobody.
@@ -109,6 +109,8 @@ class LineHistory(msgspec.Struct, frozen=True):
 
     tokens_ns: Sequence[int]
     waits: Mapping[str, Sequence[Wait]]
+    # The first and the last token that was spent on nodes which waited from an instant on.
+    spent_on: Mapping[int, tuple[int, int]]
     # Where nodes stand for several: which tokens served nobody, each of the others another node. None where no node does.
     wasted: Collection[int] | None
     # What the rules say of passes inside ticks had a say in it.

@@ -107,7 +107,7 @@ def replays(world: World) -> list[tuple[str, bool, Any, tuple[int, ...]]]:
 @pytest.mark.parametrize(
     ("release", "rate", "nodes"),
     [
-        *[("1.29.6", rate, 20) for rate in ("0.1", "2", "30")],
+        *[(release, rate, 20) for release in ("1.18.6", "1.29.6") for rate in ("0.1", "2", "30")],
         *[("1.37.0", "0.1", 80), ("1.37.0", "0.2", 24), ("1.37.0", "1.9", 72), ("1.37.0", "2", 20)],
     ],
 )
