@@ -223,9 +223,9 @@ def _late(
             given_up[key.node].append((window.earliest_ns, window.latest_ns))
     period_ns = configuration.node_monitor_period_ns
     for span, names in _courses(result):
-        ticks = [
-            writes.met(low, high + period_ns) for name in names for low, high in given_up[name]
-        ]
+        # Thousands of nodes are given up by the same ticks.
+        changes = {(own, writes.of_change[name, own]) for name in names for own in given_up[name]}
+        ticks = [writes.met(low, high + period_ns) for low, high in {own for own, _ in changes}]
         beside = writes.late_within(span)
         tick_ns = max((met.late_ns for met in chain(ticks, beside)), default=0)
         if not tick_ns:
@@ -233,13 +233,13 @@ def _late(
         nodes = max((met.changes for met in ticks), default=0)
         # Statuses of so few are written before any pod is marked: they wait for earlier ticks, so for other nodes.
         first = profile.ticks_in_parallel and nodes < _WORKERS
+        late_ns = {
+            (own, number): writes.met(*own, number if first else 0).late_ns
+            for own, number in changes
+        }
         up_ns = {
             name: max(
-                (
-                    writes.met(*own, writes.of_change[name, own] if first else 0).late_ns
-                    for own in given_up[name]
-                ),
-                default=0,
+                (late_ns[own, writes.of_change[name, own]] for own in given_up[name]), default=0
             )
             for name in names
         }

@@ -56,6 +56,7 @@ class Chances:
             id(phase): nodes_where(node.name in phase.hopeful for node in ground.nodes)
             for phase in around.phases
         }
+        self._names: dict[NodeSet, frozenset[str]] = {}
         self._groups = list(groups)
         self._alike = AlikeGroups(self._groups, asks_for_peers=ground.asks_for_peers)
         rivals = [Rival(one.pods[0].labels, one.needs, len(one.pods)) for one in self._groups]
@@ -193,11 +194,14 @@ class Chances:
                 self._alike.forget()
 
     def _changing(self, phase: Phase, nodes: NodeSet) -> frozenset[str]:
-        """Names of those that change."""
-        known = self._ground.nodes
-        return frozenset(
-            known[place].name for place in places(nodes & self._changing_nodes[id(phase)])
-        ).union(phase.elsewhere)
+        """Names of those that change: for most groups these are the same."""
+        changing = nodes & self._changing_nodes[id(phase)]
+        names = self._names.get(changing)
+        if names is None:
+            known = self._ground.nodes
+            names = frozenset(known[place].name for place in places(changing))
+            self._names[changing] = names
+        return names.union(phase.elsewhere) if phase.elsewhere else names
 
 
 def _none_sure(chances: Iterable[Chance]) -> tuple[Chance, ...]:
