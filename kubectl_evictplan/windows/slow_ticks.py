@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import accumulate, chain
 
 import msgspec
@@ -22,7 +22,7 @@ from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS
-from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.windows.client_buckets import Arrivals, Bucket
 from kubectl_evictplan.windows.outcome import (
     READY,
@@ -48,6 +48,8 @@ _TURNED, _SWAPPED = 5, 9
 _WORKERS = 8
 # GET and PATCH of the pass, each behind an event and what the tick and the workers for the other taint ask for each node.
 _OF_PASS, _AHEAD = 4, 4
+# GET and PATCH to take a taint off, or to put it back.
+_OF_TAINT = 2
 
 
 class _Late(msgspec.Struct, frozen=True):
@@ -76,12 +78,16 @@ def span_slow_ticks(
 ) -> None:
     """Let windows of what follows ticks reach as far as requests of ticks can make that late."""
     limit = client_limit(configuration)
-    changed = {key.node for key, _ in result.nodes.windows if key.what == READY}
-    if limit is None or not changed:
+    changes = sum(key.what == READY for key, _ in result.nodes.windows)
+    starts = [event for event in scenario.events if event.manager_up]
+    if limit is None or not (changes or starts):
         return
-    if len(changed) < _WORKERS and "True" not in snapshot.columns.distinct("ready"):
-        return
-    writes = _Writes(result, snapshot, configuration, limit)
+    if not (starts or "True" in snapshot.columns.distinct("ready")):
+        # Without pods to mark.
+        most = changes * (_SWAPPED if _says_false(result, snapshot) else _GIVEN_UP)
+        if most <= limit.burst:
+            return
+    writes = _Writes(result, snapshot, starts, configuration, limit)
     if writes.wait and (late := _late(result, writes, configuration, limit)):
         _put(result, late, scenario.end_ns, _sure(result, snapshot, scenario))
 
@@ -93,6 +99,7 @@ class _Writes:
         self,
         result: Exploration,
         snapshot: ClusterSnapshot,
+        starts: Sequence[ScenarioEvent],
         configuration: ControllerConfiguration,
         limit: ClientLimit,
     ) -> None:
@@ -107,7 +114,16 @@ class _Writes:
         self._since_ns = self._period_ns + int(limit.burst * SECOND_NS / limit.qps)
         self.of_change: dict[tuple[str, Span], int] = {}
         lots: dict[Span, tuple[int, int]] = {}
-        for node, span, number in _changes(result, snapshot, configuration):
+        events = len(snapshot.nodes)
+        told = [(event.at_ns, event.latest_ns) for event in starts]
+        told_ns = int(events * SECOND_NS / limit.qps)
+        for node, span, number in (
+            *_changes(result, snapshot, configuration),
+            *_begun(result, snapshot, told),
+        ):
+            if any(low <= span[1] and span[0] <= high + told_ns for low, high in told):
+                # Before each request one event is in line of a new process, which tells of every node.
+                number += min(number + _AHEAD, events)
             self.of_change[node, span] = number
             changes, requests = lots.get(span, (0, 0))
             lots[span] = changes + 1, requests + number
@@ -199,14 +215,43 @@ def _changes(
     per_pod = 2 if configuration.profile.tells_of_marked_pods else 1
     turned = _SWAPPED if configuration.profile.taint_on_current_condition else _TURNED
     changes = result.nodes.windows
-    swapped = {key.node for key, _ in changes if key.what == READY and key.value == _FALSE}
-    swapped.update(node.name for node in snapshot.nodes if node.ready_status == _FALSE)
+    swapped = _says_false(result, snapshot)
     for (key, _), window in changes.items():
         if key.what == READY:
             # Who was not ready before has no pods to mark.
             marked = 0 if key.value == "True" else per_pod * pods[key.node, "True"]
             number = max(_GIVEN_UP + marked, turned if key.node in swapped else 0)
             yield key.node, (window.earliest_ns, window.latest_ns), number
+
+
+def _begun(
+    result: Exploration, snapshot: ClusterSnapshot, starts: Sequence[Span]
+) -> Iterator[tuple[str, Span, int]]:
+    """The first tick of each new process: what it writes of all nodes that may be tainted."""
+    if not starts:
+        return
+    since = {
+        node.name: 0
+        for node in snapshot.nodes
+        if node.taints and any(taint.key in LIFECYCLE_NO_EXECUTE_KEYS for taint in node.taints)
+    }
+    for (key, _), window in result.nodes.windows.items():
+        if key.what == TAINT_ADDED and follows_ticks(key):
+            since[key.node] = min(since.get(key.node, window.earliest_ns), window.earliest_ns)
+    zones = max(len(result.waiting), 1)
+    for span in starts:
+        tainted = sum(since_ns <= span[1] for since_ns in since.values())
+        # All taints are taken off at once, and put back one by one in each zone.
+        yield "", span, _OF_TAINT * (tainted + min(tainted, zones))
+
+
+def _says_false(result: Exploration, snapshot: ClusterSnapshot) -> set[str]:
+    """Nodes that may be False, and not Unknown."""
+    found = {
+        key.node for key, _ in result.nodes.windows if key.what == READY and key.value == _FALSE
+    }
+    found.update(node.name for node in snapshot.nodes if node.ready_status == _FALSE)
+    return found
 
 
 def _late(

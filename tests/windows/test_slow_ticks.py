@@ -101,3 +101,40 @@ def test_who_is_found_silent_later_waits_for_the_tick_that_marks_many() -> None:
     assert latest(after, UNKNOWN, "n2") - latest(alone, UNKNOWN, "n2") == pytest.approx(
         late, abs=0.01
     )
+
+
+def restarted(number: int, flags: dict[str, str] | None = None) -> Prediction:
+    """A new process finds so many nodes tainted."""
+    taints = ["node.kubernetes.io/unreachable:NoExecute"]
+    down = [
+        make_node(f"d{place}", zone="a", ready="Unknown", taints=taints) for place in range(number)
+    ]
+    up = [make_node(f"u{place}", zone="b") for place in range(12)]
+    events = [make_event(10, "controller-stop"), make_event(20, "controller-start")]
+    events.insert(0, make_event(0, "kubelet-stop", [node.name for node in down]))
+    scenario = make_scenario(events, horizon=60)
+    return predict(make_snapshot([*down, *up]), scenario, configured("1.37", flags or {}))
+
+
+def test_the_first_tick_of_a_new_process_tells_of_all_nodes_and_takes_taints_off() -> None:
+    few, limited = restarted(1), restarted(1, {"kube-api-qps": "5", "kube-api-burst": "5"})
+    assert latest(few, TAINT, "d0") < 20.2
+    assert 20.5 < latest(limited, TAINT, "d0") < 25
+    many = restarted(12)
+    removed = max(
+        change.latest_seconds
+        for report in many.nodes
+        for change in report.changes
+        if change.what == "taint-removed"
+    )
+    assert 20.5 < removed < 25
+
+
+def test_few_nodes_without_pods_to_mark_wait_where_the_burst_is_small() -> None:
+    small = {"kube-api-qps": "5", "kube-api-burst": "10"}
+    scenario = make_scenario([make_event(1, "kubelet-stop", ["n1", "n2", "n3"])], horizon=400)
+    usual, limited = (
+        predict(make_snapshot(NODES), scenario, configured("1.29", flags)) for flags in ({}, small)
+    )
+    late = (2 * 4 + 4 - 10) / 5
+    assert latest(limited, UNKNOWN) - latest(usual, UNKNOWN) == pytest.approx(late, abs=0.5)
