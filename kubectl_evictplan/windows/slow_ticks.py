@@ -4,7 +4,7 @@ The tick that finds a node silent writes its status and marks its pods not ready
 after the end of this one. No run knows of that. What follows a tick comes at most as much later as all requests take that are made
 until then: what waits in line is served no later than its own tick is late, for in a line delays do not add up.
 
-What only comes about because a tick is late (a kubelet that is heard before it, a rate that is not changed yet) is not told.
+What only comes about because a tick is late says ``old_rates``; but for a kubelet that is heard before it, which is not told.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.windows.client_buckets import Arrivals, Bucket
+from kubectl_evictplan.windows.old_rates import OldRates
 from kubectl_evictplan.windows.outcome import (
     READY,
     TAINT_ADDED,
@@ -53,11 +54,15 @@ _OF_TAINT = 2
 
 
 class _Late(msgspec.Struct, frozen=True):
-    """How much later a node is given up, how much later it is tainted and its pods go, and how late its ticks end."""
+    """How much later a node is given up, how much later it is tainted and its pods go, and how late its ticks end.
+
+    ``together``: late ticks may find it with others.
+    """
 
     given_up_ns: int
     tainted_ns: int
     tick_ns: int
+    together: bool = False
 
 
 _NOT_LATE = _Late(0, 0, 0)
@@ -88,8 +93,14 @@ def span_slow_ticks(
         if most <= limit.burst:
             return
     writes = _Writes(result, snapshot, starts, configuration, limit)
-    if writes.wait and (late := _late(result, writes, configuration, limit)):
-        _put(result, late, scenario.end_ns, _sure(result, snapshot, scenario))
+    if not (writes.wait and (late := _late(result, writes, configuration, limit))):
+        return
+    sure = _sure(result, snapshot, scenario)
+    together = {name for name, one in late.items() if one.together}
+    given = snapshot, scenario, configuration
+    old_rates = OldRates(result, writes.late_at, together, sure, *given)
+    _put(result, late, scenario.end_ns, sure)
+    old_rates.put(scenario.end_ns)
 
 
 class _Writes:
@@ -175,6 +186,10 @@ class _Writes:
     def late_within(self, span: Span) -> list[_Met]:
         """What else is late within a stretch."""
         return [met for (low, high), met in self._late if low <= span[1] and high >= span[0]]
+
+    def late_at(self, span: Span) -> int:
+        """How late ticks within a stretch can be."""
+        return max((met.late_ns for met in self.late_within(span)), default=0)
 
     def _made(self, requests: int) -> int:
         """How late so many are."""
@@ -294,7 +309,8 @@ def _late(
         # From 1.34 on it is in line before its pods are marked; a new limiter of its zone waits for the end of the tick.
         if first and profile.taint_on_current_condition and not _meets(result, span):
             tainted_ns = min(tick_ns, max(up_ns.values()) + soon_ns)
-        late.update((name, _Late(up_ns[name], tainted_ns, tick_ns)) for name in names)
+        together = len(names) > 1 and any(up_ns.values())
+        late.update((name, _Late(up_ns[name], tainted_ns, tick_ns, together)) for name in names)
     return late
 
 

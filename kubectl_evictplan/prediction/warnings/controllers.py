@@ -407,7 +407,7 @@ def rate_one_bug(context: WarningContext) -> Statements:
 
 
 def api_throttling(context: WarningContext) -> Statements:
-    """Client-side limits of kube-controller-manager: windows span what waits, but not what only a late tick brings about."""
+    """Client-side limits of kube-controller-manager: windows span what waits, the single offsets do not."""
     limit = client_limit(context.configuration)
     if limit is None:
         return
@@ -430,8 +430,7 @@ def api_throttling(context: WarningContext) -> Statements:
     for most, delay, nodes in _late(marked, limit):
         yield Statement(
             f"up to {most} pods are marked not ready in one tick, one request each, at {limit}: that "
-            f"tick, and the tainting after it, takes about {delay} longer than single offsets say; windows span it, but "
-            "for nodes that the old rate of their zone taints meanwhile",
+            f"tick, and the tainting after it, takes about {delay} longer than single offsets say; windows span it",
             nodes,
         )
 

@@ -1,0 +1,75 @@
+"""While a tick waits for its client its zone keeps the rate that it had: nodes may be tainted that are not otherwise."""
+
+from __future__ import annotations
+
+import pytest
+from building.builders import (
+    default_tolerations,
+    make_event,
+    make_node,
+    make_pod,
+    make_scenario,
+    make_snapshot,
+)
+from building.warning_runs import configured
+
+from kubectl_evictplan.prediction.document import NodeChange, Prediction
+from kubectl_evictplan.prediction.predict import predict
+
+TAINT = "node.kubernetes.io/unreachable:NoExecute"
+
+
+def told(
+    pods: int, *, of: int, release: str = "1.37", zones: str = "ab", wait: int = 0
+) -> Prediction:
+    """Six nodes of a zone of so many fall silent, which have so many ready pods each."""
+    nodes = [make_node(f"a{place}", zone="a") for place in range(of)]
+    nodes += [make_node(f"b{place}", zone="b") for place in range(5) if "b" in zones]
+    ready = [
+        make_pod(
+            f"p-{node}-{place}", f"a{node}", ready="True", tolerations=default_tolerations(wait)
+        )
+        for node in range(6)
+        for place in range(pods)
+    ]
+    stop = make_event(1, "kubelet-stop", [f"a{place}" for place in range(6)])
+    scenario = make_scenario([stop], horizon=400)
+    return predict(make_snapshot(nodes, ready), scenario, configured(release))
+
+
+def changes(prediction: Prediction, what: str) -> list[NodeChange]:
+    return [
+        change
+        for report in prediction.nodes
+        for change in report.changes
+        if (change.what, change.value) == (what, TAINT)
+    ]
+
+
+@pytest.mark.parametrize("release", ["1.29", "1.37"])
+def test_nodes_of_a_zone_that_is_stopped_may_be_tainted_while_the_tick_waits(release: str) -> None:
+    few, many = (told(pods, of=8, release=release) for pods in (1, 110))
+    assert len(changes(many, "taint-added")) == 6 >= len(changes(few, "taint-added"))
+    assert {change.certainty for change in changes(many, "taint-added")} == {"possible"}
+    # 6 * (4 + 2 * 110) requests at 20 a second.
+    assert all(100 < change.latest_seconds < 300 for change in changes(many, "taint-added"))
+    assert {one.pod for one in many.evictions} == {
+        f"p-{n}-{p}" for n in range(6) for p in range(110)
+    }
+    assert {one.certainty for one in many.evictions} == {"possible"}
+
+
+def test_so_may_nodes_where_all_are_down_and_keep_taints_that_the_tick_does_not_see() -> None:
+    many = told(50, of=6, zones="a", wait=300)
+    added, removed = changes(many, "taint-added"), changes(many, "taint-removed")
+    assert len(added) == len(removed) == 6
+    assert {change.certainty for change in (*added, *removed)} == {"possible"}
+    assert len(many.evictions) == 300
+    assert {one.certainty for one in many.evictions} == {"possible"}
+
+
+def test_a_zone_that_keeps_its_rate_has_nothing_to_wait_for() -> None:
+    few, many = (told(pods, of=6, wait=5) for pods in (1, 20))
+    assert {one.certainty for one in many.evictions} == {"certain"}
+    earliest = (min(one.earliest_seconds for one in each.evictions) for each in (few, many))
+    assert len(set(earliest)) == 1
