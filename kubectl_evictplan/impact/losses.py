@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 import msgspec
+from msgspec.structs import replace
 
-from kubectl_evictplan.impact.node_lives import (
-    REACTION_MAX_NS,
-    STATUS_SYNC_NS,
-    NodeLife,
-)
-from kubectl_evictplan.impact.node_phases import Refusal
+from kubectl_evictplan.impact.node_lives import REACTION_MAX_NS, STATUS_SYNC_NS
+from kubectl_evictplan.impact.node_phases import NodeKind, Refusal
 from kubectl_evictplan.impact.stretches import FOREVER_NS, NEVER, Between
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import NO_EXECUTE, Toleration
+from kubectl_evictplan.kube.scheduling.node_sets import NodeSet, nodes_where, places
 
 # Pod garbage collection takes pods of a deleted node within that (``quarantineTime`` and two periods).
 _COLLECTED_MAX_NS = 80 * SECOND_NS
 # More are told as one.
 _LOSSES_MAX = 8
-_NOTHING = NodeLife()
 
 
 class Loss(msgspec.Struct, frozen=True):
@@ -39,30 +37,43 @@ class Loss(msgspec.Struct, frozen=True):
     opens_ns: int = -FOREVER_NS
 
 
-def losses(
-    seen: Mapping[str, int],
-    taints: Mapping[str, Mapping[str, Refusal]],
-    lives: Mapping[str, NodeLife],
-    tolerations: Sequence[Toleration],
-) -> tuple[Loss, ...]:
-    """What becomes of nodes that may take pods from an instant on (``seen``, by name).
+class Losses:
+    """What becomes of nodes that may take pods while the change has not come to them yet."""
 
-    ``taints``: when nodes that are told of have which taint.
-    """
-    found: dict[Loss, None] = {}
-    # Nodes to which the same happens have equal times: of each kind one is asked.
-    told: dict[object, tuple[Loss, ...]] = {}
-    for name, since_ns in seen.items():
-        if name not in taints:
-            continue
-        life = lives.get(name, _NOTHING)
-        kind = since_ns, life.silences, life.deleted, *taints[name].items()
-        if (of_kind := told.get(kind)) is None:
-            of_kind = tuple(_of_node(name, taints[name], life, tolerations, since_ns))
-            if not any(one.returns_to for one in of_kind):
-                told[kind] = of_kind
-        found |= dict.fromkeys(of_kind)
-    return tuple(found) if len(found) <= _LOSSES_MAX else (_as_one(found),)
+    def __init__(self, kinds: Iterable[NodeKind], names: Sequence[str]) -> None:
+        """``names``: of nodes by their places in sets."""
+        self._names = names
+        self._kinds: list[tuple[NodeKind, NodeSet]] = []
+        for kind in kinds:
+            of_kind = {node.name for node in kind.nodes}
+            self._kinds.append((kind, nodes_where(map(of_kind.__contains__, names))))
+
+    def of(
+        self, coming: Iterable[tuple[int, NodeSet]], tolerations: Sequence[Toleration]
+    ) -> tuple[Loss, ...]:
+        """Of nodes that may take pods with these tolerations: from when on, and which."""
+        found: dict[Loss, None] = {}
+        seen = 0
+        for since_ns, nodes in coming:
+            new = nodes & ~seen
+            seen |= new
+            for kind, of_kind in self._kinds:
+                if there := new & of_kind:
+                    found |= dict.fromkeys(self._of_kind(kind, there, tolerations, since_ns))
+        return tuple(found) if len(found) <= _LOSSES_MAX else (_as_one(found),)
+
+    def _of_kind(
+        self, kind: NodeKind, nodes: NodeSet, tolerations: Sequence[Toleration], since_ns: int
+    ) -> Iterator[Loss]:
+        loss = _loss(kind, tolerations, since_ns)
+        if loss is None:
+            return
+        if not _may_return(kind, loss):
+            yield loss
+            return
+        # Each is told by its name, as long as not all are told as one.
+        for place in islice(places(nodes), _LOSSES_MAX + 1):
+            yield replace(loss, returns_to=self._names[place])
 
 
 def _as_one(found: Iterable[Loss]) -> Loss:
@@ -76,14 +87,10 @@ def _as_one(found: Iterable[Loss]) -> Loss:
     )
 
 
-def _of_node(
-    node: str,
-    taints: Mapping[str, Refusal],
-    life: NodeLife,
-    tolerations: Sequence[Toleration],
-    since_ns: int,
-) -> Iterator[Loss]:
-    evicted = list(_evictions(taints, tolerations, since_ns))
+def _loss(kind: NodeKind, tolerations: Sequence[Toleration], since_ns: int) -> Loss | None:
+    """What these nodes do to pods that come to them from an instant on; None: nothing."""
+    life = kind.life
+    evicted = list(_evictions(kind.taints, tolerations, since_ns))
     deleted = _hull(evicted) if evicted else NEVER
     silent = False
     begins = [deleted.earliest_ns]
@@ -98,16 +105,19 @@ def _of_node(
         collected = life.deleted.later(0, _COLLECTED_MAX_NS)
         deleted = collected if deleted.never else _hull((deleted, collected))
         begins.append(life.deleted.earliest_ns)
-    if min(begins) < FOREVER_NS:
-        plain = not silent and life.deleted.never
-        returns = plain and not any(
-            since_ns < low
-            for name, times in taints.items()
-            if name.endswith(f":{NO_EXECUTE}")
-            for low, _ in times.possible
-        )
-        name = node if returns else ""
-        yield Loss(max(min(begins), since_ns), deleted, back_ns, silent, name, since_ns)
+    if min(begins) >= FOREVER_NS:
+        return None
+    return Loss(max(min(begins), since_ns), deleted, back_ns, silent, opens_ns=since_ns)
+
+
+def _may_return(kind: NodeKind, loss: Loss) -> bool:
+    """Whether all that takes pods from these nodes is a taint that is there already."""
+    return not (loss.silent or not kind.life.deleted.never) and not any(
+        loss.opens_ns < low
+        for name, times in kind.taints.items()
+        if name.endswith(f":{NO_EXECUTE}")
+        for low, _ in times.possible
+    )
 
 
 def _evictions(

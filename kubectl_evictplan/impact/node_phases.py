@@ -83,8 +83,13 @@ class _Times(msgspec.Struct, frozen=True):
         yield from (*self.taints.values(), self.cordon, self.silent, self.missing)
 
 
-# Nodes as they are at the start, each with its times; of nodes to which the same happens these are one object.
-_TimesOfNodes = Sequence[tuple[Node, _Times]]
+class NodeKind(msgspec.Struct, frozen=True):
+    """Nodes, as they are at the start, to which the same happens. ``taints``: when they have which, by "key:effect"."""
+
+    nodes: list[Node]
+    life: NodeLife
+    taints: Mapping[str, Refusal]
+    times: _Times
 
 
 class _State(msgspec.Struct, frozen=True):
@@ -101,49 +106,35 @@ class _State(msgspec.Struct, frozen=True):
 
 
 def node_phases(
-    nodes: Iterable[Node],
-    reports: Iterable[NodeReport],
-    events: Sequence[ScenarioEvent],
-    lives: Mapping[str, NodeLife],
-    listed: Collection[str],
-    since_ns: int,
-    first: Collection[Drain] = (),
+    kinds: Sequence[NodeKind], listed: Collection[str], since_ns: int
 ) -> tuple[TimedPhase, ...]:
-    """Cut the time from ``since_ns`` on into phases. ``listed``: names of the nodes that can be asked about.
-
-    ``first``: drains before whose evictions nobody looks for a place.
-    """
-    times = list(_times(nodes, reports, events, lives, first))
-    openings, closings = _instants(times, since_ns)
+    """Cut the time from ``since_ns`` on into phases. ``listed``: names of the nodes that can be asked about."""
+    openings, closings = _instants(kinds, since_ns)
     starts = sorted(
         {since_ns, *_thinned(openings, _OPENINGS_MAX), *_thinned(closings, _CLOSINGS_MAX)}
     )
     ends = [*starts[1:], FOREVER_NS]
     return tuple(
         TimedPhase(
-            low, high, _phase(times, listed, low, high), any(low <= at < high for at in openings)
+            low, high, _phase(kinds, listed, low, high), any(low <= at < high for at in openings)
         )
         for low, high in zip(starts, ends, strict=True)
     )
 
 
-def _instants(times: _TimesOfNodes, since_ns: int) -> tuple[list[int], list[int]]:
+def _instants(kinds: Iterable[NodeKind], since_ns: int) -> tuple[list[int], list[int]]:
     """When nodes may open, and when they may close."""
     openings: set[int] = set()
     closings: set[int] = set()
-    for one in _distinct(times):
-        for refusal in one.refusals():
+    for kind in kinds:
+        for refusal in kind.times.refusals():
             for low, high in (*refusal.possible, *refusal.sure):
                 if since_ns < high < FOREVER_NS:
                     openings.add(high)
                 # Of a node that is surely silent nothing more closes.
-                if low > since_ns and not one.silent.throughout(low, low + 1):
+                if low > since_ns and not kind.times.silent.throughout(low, low + 1):
                     closings.add(low)
     return sorted(openings), sorted(closings)
-
-
-def _distinct(times: _TimesOfNodes) -> Iterable[_Times]:
-    return {id(one): one for _, one in times}.values()
 
 
 def _thinned(instants: Sequence[int], count: int) -> list[int]:
@@ -152,22 +143,27 @@ def _thinned(instants: Sequence[int], count: int) -> list[int]:
     return [instants[at * (len(instants) - 1) // (count - 1)] for at in range(count)]
 
 
-def _phase(times: _TimesOfNodes, listed: Collection[str], since_ns: int, until_ns: int) -> Phase:
+def _phase(
+    kinds: Iterable[NodeKind], listed: Collection[str], since_ns: int, until_ns: int
+) -> Phase:
     hopeful: dict[str, Node | None] = {}
     doubtful: dict[str, Node | None] = {}
     silent, perhaps, elsewhere = set[str](), set[str](), set[str]()
-    states = {id(one): _state(one, (since_ns, until_ns)) for one in _distinct(times)}
-    for node, one in times:
-        name, state = node.name, states[id(one)]
+    for kind in kinds:
+        state = _state(kind.times, (since_ns, until_ns))
         gone, perhaps_gone = state.surely_missing, state.perhaps_missing
-        hopeful[name] = None if gone else _with(node, state.least, state.surely_cordoned)
-        doubtful[name] = None if perhaps_gone else _with(node, state.most, state.perhaps_cordoned)
-        if not gone and name not in listed:
-            elsewhere.add(name)
+        names = [node.name for node in kind.nodes]
+        for name, node in zip(names, kind.nodes, strict=True):
+            hopeful[name] = None if gone else _with(node, state.least, state.surely_cordoned)
+            doubtful[name] = (
+                None if perhaps_gone else _with(node, state.most, state.perhaps_cordoned)
+            )
+        if not gone:
+            elsewhere.update(name for name in names if name not in listed)
         if state.surely_silent:
-            silent.add(name)
+            silent.update(names)
         if state.perhaps_silent:
-            perhaps.add(name)
+            perhaps.update(names)
     return Phase(hopeful, doubtful, silent, perhaps, frozenset(elsewhere))
 
 
@@ -190,54 +186,55 @@ def _with(node: Node, taints: tuple[Taint, ...], unschedulable: bool) -> Node:
     return replace(node, taints=taints, unschedulable=unschedulable)
 
 
-# -- one node -------------------------------------------------------------------------------------------
+# -- what happens to them -------------------------------------------------------------------------------
 
 
-def _times(
+def node_kinds(
     nodes: Iterable[Node],
     reports: Iterable[NodeReport],
     events: Sequence[ScenarioEvent],
     lives: Mapping[str, NodeLife],
-    first: Collection[Drain],
-) -> Iterator[tuple[Node, _Times]]:
+    first: Collection[Drain] = (),
+) -> Sequence[NodeKind]:
+    """All nodes to which something happens. ``first``: drains before whose evictions nobody looks for a place."""
     by_name = {report.node: report for report in reports}
     values = {key_and_effect(e.taint): e.taint for e in events if isinstance(e, AddTaint)}
     cordons = _cordons(events, first)
     created = {e.node.name: e for e in events if isinstance(e, CreateNode)}
     known = set[str]()
-    alike: dict[object, _Times] = {}
+    kinds: dict[object, NodeKind] = {}
 
-    def of_node(node: Node, created_ns: int | None) -> tuple[Node, _Times]:
+    def add(node: Node, created_ns: int | None) -> None:
         report, life = by_name.get(node.name), lives.get(node.name, _NOTHING)
         changes = tuple(cordons.get(node.name, ()))
         told = None if report is None else (*map(_HAPPENS, report.changes), report.taints_at_start)
         token = id(life), told, node.taints, node.unschedulable, changes, created_ns
-        if (found := alike.get(token)) is None:
-            found = alike[token] = _of_node(node, report, values, changes, life, created_ns)
-        return node, found
+        if (kind := kinds.get(token)) is None:
+            taints = {} if report is None else _taint_times(report)
+            times = _times(node, taints, values, changes, life, created_ns)
+            kind = kinds[token] = NodeKind([], life, taints, times)
+        kind.nodes.append(node)
 
     for node in nodes:
         known.add(node.name)
         if node.name in by_name or node.name in cordons:
-            yield of_node(node, None)
+            add(node, None)
     for name, event in created.items():
         if name not in known:
-            yield of_node(event.node, event.at_ns)
+            add(event.node, event.at_ns)
+    return list(kinds.values())
 
 
-def _of_node(
+def _times(
     node: Node,
-    report: NodeReport | None,
+    told: Mapping[str, Refusal],
     values: Mapping[str, Taint],
     cordons: Sequence[_Change],
     life: NodeLife,
     created_ns: int | None,
 ) -> _Times:
     own = {key_and_effect(taint): taint for taint in node.taints}
-    times = {
-        **{name: Refusal((_ALWAYS,), (_ALWAYS,)) for name in own},
-        **(taint_times(report) if report is not None else {}),
-    }
+    times = {**{name: Refusal((_ALWAYS,), (_ALWAYS,)) for name in own}, **told}
     times.pop(f"{UNSCHEDULABLE}:{NO_SCHEDULE}", None)
     taints = {
         own.get(name) or values.get(name) or _taint(name): when for name, when in times.items()
@@ -263,8 +260,7 @@ def _of_node(
     )
 
 
-def taint_times(report: NodeReport) -> dict[str, Refusal]:
-    """When a node has which taint, by "key:effect"."""
+def _taint_times(report: NodeReport) -> dict[str, Refusal]:
     changes: dict[str, list[_Change]] = {}
     for change in report.changes:
         if change.what in (TAINT_ADDED, TAINT_REMOVED):

@@ -7,7 +7,6 @@ in the order of their deletions then: whoever is asked how many are there gets t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 
 import msgspec
 from msgspec.structs import replace
@@ -15,15 +14,15 @@ from msgspec.structs import replace
 from kubectl_evictplan.cluster.timeline import BY_DRAINS
 from kubectl_evictplan.impact.deletions import Deletion
 from kubectl_evictplan.impact.later_nodes import later_nodes
-from kubectl_evictplan.impact.losses import Loss, losses
+from kubectl_evictplan.impact.losses import Loss, Losses
 from kubectl_evictplan.impact.node_lives import REACTION_MAX_NS, NodeLife
-from kubectl_evictplan.impact.node_phases import Refusal, TimedPhase, node_phases, taint_times
+from kubectl_evictplan.impact.node_phases import NodeKind, TimedPhase, node_kinds, node_phases
 from kubectl_evictplan.impact.stretches import FOREVER_NS, Between
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.kube.pod_requests import BY_SPEC
 from kubectl_evictplan.kube.scheduling.answers import Bounded, Fit, Push, Surroundings
-from kubectl_evictplan.kube.scheduling.fit import bounds_and_fits
+from kubectl_evictplan.kube.scheduling.fit import answers
 from kubectl_evictplan.kube.scheduling.storage_capacity import published
 from kubectl_evictplan.prediction.causes import seconds
 from kubectl_evictplan.prediction.document import Prediction
@@ -145,18 +144,21 @@ def placements_of(change: Change, replaced: Sequence[Pod], since_ns: Sequence[in
     every = change.deletions.values()
     distinct = list(dict(zip(map(id, every), every, strict=True)).values())
     ending = list(_ending(change))
-    around, phases = _surroundings(change, distinct, [pod for pod, _ in ending])
-    bounded, make_fits = bounds_and_fits(around, replaced, since_ns)
+    happens = change.prediction.nodes, change.scenario.events, change.lives
+    kinds = node_kinds(change.snapshot.nodes, *happens, _cordon_first(change))
+    around, phases = _surroundings(change, kinds, distinct, [pod for pod, _ in ending])
+    found = answers(around, replaced, since_ns)
     ends = [one.gone.latest_ns for one in distinct if one.certain and not one.held]
     gone_ns = max([*ends, *(ends_ns for _, ends_ns in ending)], default=0)
     waiting: dict[str, Placement] = {}
-    groups = _Groups(phases, change, gone_ns)
-    for group in bounded:
+    groups = _Groups(phases, Losses(kinds, found.names), change.deletions, gone_ns)
+    for group in found.bounded:
         waiting.update(groups.of(group))
     # Not strings of their own are kept, but those of the deletions.
     of_pod = {key: waiting[key] for key in change.deletions if key in waiting}
-    sure = not of_pod and all(map(_is_told_by_chances, bounded))
-    return Placements(RowsLater(make_fits), of_pod, tuple(_pushes(bounded, change)), sure)
+    sure = not of_pod and all(map(_is_told_by_chances, found.bounded))
+    pushes = tuple(_pushes(found.bounded, change))
+    return Placements(RowsLater(found.make_fits), of_pod, pushes, sure)
 
 
 def _is_told_by_chances(group: Bounded) -> bool:
@@ -174,8 +176,15 @@ def _pushes(found: Iterable[Bounded], change: Change) -> Iterable[TimedPush]:
 class _Groups:
     """Makes placements of answers. Equal ones are one object: what follows from it is found out once."""
 
-    def __init__(self, phases: Sequence[TimedPhase], change: Change, gone_ns: int) -> None:
-        self._phases, self._change, self._gone_ns = phases, change, gone_ns
+    def __init__(
+        self,
+        phases: Sequence[TimedPhase],
+        losses: Losses,
+        deletions: Mapping[str, Deletion],
+        gone_ns: int,
+    ) -> None:
+        self._phases, self._losses = phases, losses
+        self._deletions, self._gone_ns = deletions, gone_ns
         self._equal: dict[Placement, Placement] = {}
         # Alike groups have the same chances, as one object, and so the same placements, from the first to the last.
         self._known: dict[tuple[int, int, int, bool], Sequence[Placement]] = {}
@@ -198,7 +207,7 @@ class _Groups:
                 self._at_once.add(kind)
         if len(placements) <= 1:
             return {pod.key: one for one in placements for pod in group.pods}
-        deletions = self._change.deletions
+        deletions = self._deletions
         ordered = sorted(
             group.pods,
             key=lambda pod: (not deletions[pod.key].certain, deletions[pod.key].when[1], pod.key),
@@ -208,7 +217,12 @@ class _Groups:
     def _by_rank(self, group: Bounded, *, alike: bool) -> Sequence[Placement]:
         """Of whoever comes first, second, …; one where it is the same for all, none where all find a node at once."""
         count = len(group.pods)
-        lost = self._losses(group)
+        # When its pods may come to which nodes that change.
+        coming = [
+            (phase.since_ns, chance.changing)
+            for phase, chance in zip(self._phases, group.chances, strict=True)
+        ]
+        lost = self._losses.of(coming, group.pods[0].tolerations)
         assumed = any(chance.assumed for chance in group.chances)
         if not lost and not assumed and all(chance.now == count for chance in group.chances):
             return ()
@@ -224,21 +238,6 @@ class _Groups:
             return (first,)
         return list(map(placement, range(count)))
 
-    def _losses(self, group: Bounded) -> tuple[Loss, ...]:
-        """What becomes of changing nodes that its pods may have come to."""
-        seen: dict[str, int] = {}
-        for phase, chance in zip(self._phases, group.chances, strict=True):
-            for name in sorted(chance.changing):
-                seen.setdefault(name, phase.since_ns)
-        if not seen:
-            return ()
-        return losses(seen, self._taints, self._change.lives, group.pods[0].tolerations)
-
-    @cached_property
-    def _taints(self) -> Mapping[str, Mapping[str, Refusal]]:
-        """When nodes have which taint: all groups ask the same of them."""
-        return {report.node: taint_times(report) for report in self._change.prediction.nodes}
-
 
 def _stages(
     group: Bounded, phases: Sequence[TimedPhase], rank: int, *, alike: bool
@@ -253,7 +252,10 @@ def _stages(
 
 
 def _surroundings(
-    change: Change, distinct: Sequence[Deletion], ending: Sequence[Pod]
+    change: Change,
+    kinds: Sequence[NodeKind],
+    distinct: Sequence[Deletion],
+    ending: Sequence[Pod],
 ) -> tuple[Surroundings, tuple[TimedPhase, ...]]:
     """``distinct``: all deletions, alike ones once; ``ending``: pods on their way out at the start that end."""
     snapshot, evicted = change.snapshot, change.evicted
@@ -273,16 +275,7 @@ def _surroundings(
         {pod.node_name for pod in evicted},
         (seconds(first_ns), seconds(_last(instants))),
     )
-    names = {node.name for node in then.nodes}
-    phases = node_phases(
-        snapshot.nodes,
-        change.prediction.nodes,
-        change.scenario.events,
-        change.lives,
-        names,
-        first_ns,
-        _cordon_first(change),
-    )
+    phases = node_phases(kinds, {node.name for node in then.nodes}, first_ns)
     infrastructure = snapshot.infrastructure
     around = Surroundings(
         then.nodes,

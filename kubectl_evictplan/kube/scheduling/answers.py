@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 
 import msgspec
@@ -11,6 +11,7 @@ from kubectl_evictplan.kube.infrastructure import Infrastructure, StorageCapacit
 from kubectl_evictplan.kube.needs import PodNeeds
 from kubectl_evictplan.kube.objects import Node, Pod
 from kubectl_evictplan.kube.scheduling.inter_pod import NamespaceLabels
+from kubectl_evictplan.kube.scheduling.node_sets import NodeSet
 from kubectl_evictplan.kube.scheduling.volumes import Reach
 
 
@@ -98,14 +99,14 @@ class Chance(msgspec.Struct, frozen=True):
 
     Never more than ``most``. At least ``now`` at once, and ``later`` once the evicted pods are gone; ``assumed``: as
     many as may, because the input does not hold what would have to be known. ``changing``: the nodes that may take some and
-    are not the same all the time.
+    are not the same all the time, by their places in ``Answers.names``.
     """
 
     most: int
     now: int
     later: int
     assumed: bool = False
-    changing: frozenset[str] = frozenset()
+    changing: NodeSet = 0
 
 
 class Push(msgspec.Struct, frozen=True):
@@ -184,6 +185,17 @@ class Bounded(msgspec.Struct, frozen=True):
     chances: tuple[Chance, ...]
     pushes: tuple[Push, ...]
     unknown: tuple[Unknown, ...]
+
+
+class Answers(msgspec.Struct, frozen=True):
+    """``bounded``: what holds of each group; ``make_fits`` tells of each, in the same order, where it can run: to be called once.
+
+    ``names``: of nodes, by their places in sets.
+    """
+
+    bounded: Sequence[Bounded]
+    make_fits: Callable[[], Iterable[Fit]]
+    names: Sequence[str]
 
 
 class Surroundings(msgspec.Struct, frozen=True):

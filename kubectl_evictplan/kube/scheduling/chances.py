@@ -16,7 +16,6 @@ from kubectl_evictplan.kube.scheduling.answers import (
     ASKED_OTHERWISE,
     Chance,
     Group,
-    Phase,
     Push,
     Unknown,
 )
@@ -27,11 +26,7 @@ from kubectl_evictplan.kube.scheduling.evicted import Evicted
 from kubectl_evictplan.kube.scheduling.ground import Ground
 from kubectl_evictplan.kube.scheduling.groups import AlikeGroups
 from kubectl_evictplan.kube.scheduling.guarantee import Competing, Guarantee
-from kubectl_evictplan.kube.scheduling.node_sets import (
-    NodeSet,
-    nodes_where,
-    places,
-)
+from kubectl_evictplan.kube.scheduling.node_sets import NodeSet, nodes_where
 from kubectl_evictplan.kube.scheduling.opened import opened
 from kubectl_evictplan.kube.scheduling.preemption import Preemption
 from kubectl_evictplan.kube.scheduling.pushes import Pushes
@@ -52,18 +47,20 @@ class Chances:
         self._ground = ground
         around = ground.around
         self._phases = list(opened(around.phases, ground.nodes, ground.filters))
-        self._changing_nodes = {
-            id(phase): nodes_where(node.name in phase.hopeful for node in ground.nodes)
+        # By phase nodes that change, and those of them that are elsewhere.
+        self._changing = [
+            (
+                nodes_where(node.name in phase.hopeful for node in ground.nodes),
+                nodes_where(name in phase.elsewhere for name in ground.names),
+            )
             for phase in around.phases
-        }
-        self._names: dict[NodeSet, frozenset[str]] = {}
+        ]
         self._groups = list(groups)
         self._alike = AlikeGroups(self._groups, asks_for_peers=ground.asks_for_peers)
         rivals = [Rival(one.pods[0].labels, one.needs, len(one.pods)) for one in self._groups]
         rivals += [Rival(pod.labels, pod.needs, 1) for pod in around.waiting if pod.needs]
-        names = [node.name for node in ground.nodes]
         counts = [(one.needs, one.number) for one in rivals]
-        self._preemption = Preemption(names, ground.capacity, ground.running, counts)
+        self._preemption = Preemption(ground.names, ground.capacity, ground.running, counts)
         self._wishing = [at for at, one in enumerate(self._groups) if one.needs.pod_affinity]
         peers = [ground.pods.peers(one.pods[0]) for one in self._groups] if self._wishing else ()
         evicted = Evicted(ground)
@@ -162,7 +159,7 @@ class Chances:
         uncertain = not without.issuperset(unknown)
         found: list[Chance] = []
         anywhere = 0
-        for one in self._phases:
+        for one, (changing, elsewhere) in zip(self._phases, self._changing, strict=True):
             phase, hopeful, doubtful = one
             most, nodes = len(group.pods), hopeful.standing(group)
             if ASKED_OTHERWISE.isdisjoint(unknown):
@@ -176,7 +173,7 @@ class Chances:
                 chance = Chance(most, most, most, assumed=True)
             else:
                 chance = self._at_least.chance(number, doubtful, most)
-            found.append(replace(chance, changing=self._changing(phase, nodes)))
+            found.append(replace(chance, changing=nodes & changing | elsewhere))
             anywhere |= nodes
         if not _NOT_PREEMPTING.intersection(unknown):
             if any(chance.now < len(group.pods) for chance in found):
@@ -192,16 +189,6 @@ class Chances:
             if pushing.nodes:
                 self._pushes.note(number, group.needs.priority, pushing)
                 self._alike.forget()
-
-    def _changing(self, phase: Phase, nodes: NodeSet) -> frozenset[str]:
-        """Names of those that change: for most groups these are the same."""
-        changing = nodes & self._changing_nodes[id(phase)]
-        names = self._names.get(changing)
-        if names is None:
-            known = self._ground.nodes
-            names = frozenset(known[place].name for place in places(changing))
-            self._names[changing] = names
-        return names.union(phase.elsewhere) if phase.elsewhere else names
 
 
 def _none_sure(chances: Iterable[Chance]) -> tuple[Chance, ...]:

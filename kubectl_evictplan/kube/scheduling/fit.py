@@ -9,7 +9,7 @@ Left out are DynamicResources, disks that VolumeRestrictions knows by their prov
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from itertools import islice, starmap
@@ -20,6 +20,7 @@ from kubectl_evictplan.kube.needs import PodNeeds
 from kubectl_evictplan.kube.objects import FINISHED_PHASES, Pod
 from kubectl_evictplan.kube.scheduling.answers import (
     ASKED_OTHERWISE,
+    Answers,
     Bounded,
     Chance,
     Filter,
@@ -62,16 +63,16 @@ def fits(
     return tuple(_Check(surroundings, replacements, since_ns).answers())
 
 
-def bounds_and_fits(
+def answers(
     surroundings: Surroundings, replacements: Sequence[Pod], since_ns: Sequence[int]
-) -> tuple[Sequence[Bounded], Callable[[], Iterable[Fit]]]:
-    """Return what holds whatever the scheduler prefers, and what makes ``fits``, in the same order; to be called once."""
+) -> Answers:
+    """Return what holds whatever the scheduler prefers, and what makes ``fits``."""
     check = _Check(surroundings, replacements, since_ns)
     bounded = [
         Bounded(group.pods, told.chances, told.pushes, (*unknown, *told.unknown))
         for group, unknown, told in check.in_order
     ]
-    return bounded, check.answers
+    return Answers(bounded, check.answers, check.names)
 
 
 class _Standing(msgspec.Struct, frozen=True):
@@ -154,6 +155,9 @@ class _Check:
         claiming = {(one.namespace, one.name) for one in around.infrastructure.pod_claims}
         self._groups = grouped(replacements, self._volumes, claiming, since_ns)
         self._place_of = {node.name: place for place, node in enumerate(self._nodes)}
+        # Nodes that are not listed have places behind those that are.
+        elsewhere = {name for phase in around.phases for name in phase.elsewhere}
+        self.names = [*self._place_of, *sorted(elsewhere)]
         self._attached = AttachedVolumes(
             self._nodes, around.infrastructure, self._volumes, self._alive()
         )
@@ -200,7 +204,7 @@ class _Check:
         if not self._around.phases:
             return [_NO_BOUNDS] * len(self._groups)
         ground = Ground(
-            self._around, self._nodes, self._filters, self._at_first, self._running,
+            self._around, self._nodes, self.names, self._filters, self._at_first, self._running,
             self._topologies, self._index, self._spread, self._inter_pod, self._asks_for_peers,
             self._attached,
         )  # fmt: skip

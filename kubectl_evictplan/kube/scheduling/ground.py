@@ -19,10 +19,11 @@ from kubectl_evictplan.kube.scheduling.volume_limits import AttachedVolumes
 
 
 class Ground(msgspec.Struct, frozen=True):
-    """``running``: place of the node, needs, how many such pods."""
+    """``running``: place of the node, needs, how many such pods. ``names``: of nodes by their places, those elsewhere last."""
 
     around: Surroundings
     nodes: Sequence[Node]
+    names: Sequence[str]
     filters: NodeFilters
     capacity: Capacity
     running: Sequence[tuple[int, PodNeeds | None, int]]
