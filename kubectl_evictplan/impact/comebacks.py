@@ -212,7 +212,7 @@ def _codes(world: World, fate: Fate, kind: str) -> Iterator[str]:
         yield FINALIZERS if lasting_finalizers(pod) else IDENTITY_HELD
     elif not world.is_known_kind(kind):
         yield UNKNOWN_OWNER
-    if world.placements.of(fate.key).nowhere:
+    if world.placements.of(fate.key, fate.owner).nowhere:
         yield NO_NODE
     elif world.gates_of(fate.owner) and not fate.successor.created.never:
         yield GATED

@@ -25,6 +25,7 @@ from kubectl_evictplan.impact.stretches import (
 )
 from kubectl_evictplan.kube.durations import MILLISECOND_NS
 from kubectl_evictplan.kube.objects import FINISHED_PHASES, ClusterSnapshot, Pod
+from kubectl_evictplan.kube.owners import OwnerKey
 
 # Creating a pod and binding it takes at most that (ranges of ``engine/drain_timing.py``), and so does telling that it
 # is Ready.
@@ -63,8 +64,6 @@ class Again(msgspec.Struct, frozen=True):
 
 
 NOBODY = Successor(least_ns=FOREVER_NS)
-
-OwnerKey = tuple[str, str, str]  # namespace, kind, name; of a bare pod its own, with the kind "Pod"
 
 
 class Moving(NamedTuple):

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from kubectl_evictplan.impact.fates import Fate, OwnerKey
+from kubectl_evictplan.impact.fates import Fate
 from kubectl_evictplan.impact.more_replicas import Scaling
 from kubectl_evictplan.impact.world import World
+from kubectl_evictplan.kube.owners import OwnerKey
 from kubectl_evictplan.prediction.impact_document import Impact, WorkloadImpact
 from kubectl_evictplan.prediction.records import CERTAIN, POSSIBLE
 

@@ -23,7 +23,7 @@ from kubectl_evictplan.impact.comebacks import (
     JOB_WAITS,
     VOLUME_HELD,
 )
-from kubectl_evictplan.impact.fates import Fate, OwnerKey, deletion_of
+from kubectl_evictplan.impact.fates import Fate, deletion_of
 from kubectl_evictplan.impact.finding_items import Facts, Item, Words, certainty_of, owned
 from kubectl_evictplan.impact.finding_kinds import FINDING_KINDS, SEVERITIES, severity_of
 from kubectl_evictplan.impact.finding_words import (
@@ -62,6 +62,7 @@ from kubectl_evictplan.impact.volumes import (
 from kubectl_evictplan.impact.workloads import REPLICATED
 from kubectl_evictplan.impact.world import World
 from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
+from kubectl_evictplan.kube.owners import OwnerKey
 from kubectl_evictplan.kube.scheduling.answers import Verdict
 from kubectl_evictplan.prediction.impact_document import (
     Finding,

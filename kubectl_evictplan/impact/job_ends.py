@@ -15,7 +15,6 @@ from kubectl_evictplan.impact.fates import (
     NOBODY,
     Fate,
     Moving,
-    OwnerKey,
     Successor,
     fate_of,
     is_counted,
@@ -35,6 +34,7 @@ from kubectl_evictplan.impact.successors import (
 )
 from kubectl_evictplan.kube.jobs import BACKOFF_LIMIT_DEFAULT
 from kubectl_evictplan.kube.objects import Pod, Workload
+from kubectl_evictplan.kube.owners import OwnerKey
 
 JOB = "Job"
 # The Job controller takes changes of pods together for a second.

@@ -12,10 +12,11 @@ from itertools import compress
 from typing import TypeVar
 
 from kubectl_evictplan.impact.deletions import Deletion
-from kubectl_evictplan.impact.fates import Fate, Moving, OwnerKey, absent_at_start, ending_until_ns
+from kubectl_evictplan.impact.fates import Fate, Moving, absent_at_start, ending_until_ns
 from kubectl_evictplan.impact.node_lives import NodeLife
 from kubectl_evictplan.kube.columns import stretches
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, Workload
+from kubectl_evictplan.kube.owners import OwnerKey
 from kubectl_evictplan.prediction.grouped_evictions import Evictions
 from kubectl_evictplan.prediction.workloads import deployments_of, top_workload
 from kubectl_evictplan.scenarios.scenario import Scenario

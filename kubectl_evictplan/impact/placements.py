@@ -20,6 +20,7 @@ from kubectl_evictplan.impact.node_phases import NodeKind, TimedPhase, node_kind
 from kubectl_evictplan.impact.stretches import FOREVER_NS, Between
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
+from kubectl_evictplan.kube.owners import OwnerKey
 from kubectl_evictplan.kube.pod_requests import BY_SPEC
 from kubectl_evictplan.kube.scheduling.answers import Bounded, Fit, Push, Surroundings
 from kubectl_evictplan.kube.scheduling.fit import answers
@@ -101,20 +102,21 @@ class TimedPush(msgspec.Struct, frozen=True):
 
 
 class Placements(msgspec.Struct, frozen=True):
-    """``fits`` as they are told, found out when they are read; ``of_pod``: by key, of whoever does not find a node at once in every run.
+    """``fits`` as they are told, found out when they are read. Who does not find a node at once in every run is in ``of_pod``, by key.
 
-    ``pushes``: where whoever finds none may push out others. ``sure``: whoever looks for a node finds one at once, whatever the
+    ``of_owner``: where that is the same for all of an owner's pods that are deleted. ``pushes``: where whoever finds none may push out others. ``sure``: whoever looks for a node finds one at once, whatever the
     scheduler prefers, on nodes that do not change; so each of ``fits`` says that it fits.
     """
 
     fits: Sequence[Fit] = ()
     of_pod: Mapping[str, Placement] = {}
+    of_owner: Mapping[OwnerKey, Placement] = {}
     pushes: tuple[TimedPush, ...] = ()
     sure: bool = False
 
-    def of(self, key: str) -> Placement:
-        """When the successor of that pod finds a node."""
-        return self.of_pod.get(key, AT_ONCE)
+    def of(self, key: str, owner: OwnerKey) -> Placement:
+        """When the successor of that pod, which is deleted, finds a node."""
+        return self.of_pod.get(key) or self.of_owner.get(owner, AT_ONCE)
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -150,15 +152,12 @@ def placements_of(change: Change, replaced: Sequence[Pod], since_ns: Sequence[in
     found = answers(around, replaced, since_ns)
     ends = [one.gone.latest_ns for one in distinct if one.certain and not one.held]
     gone_ns = max([*ends, *(ends_ns for _, ends_ns in ending)], default=0)
-    waiting: dict[str, Placement] = {}
     groups = _Groups(phases, Losses(kinds, found.names), change.deletions, gone_ns)
-    for group in found.bounded:
-        waiting.update(groups.of(group))
-    # Not strings of their own are kept, but those of the deletions.
-    of_pod = {key: waiting[key] for key in change.deletions if key in waiting}
-    sure = not of_pod and all(map(_is_told_by_chances, found.bounded))
+    all_replaced = len(replaced) == len(change.evicted)
+    of_pod, of_owner = groups.of_all(found.bounded, all_replaced=all_replaced)
+    sure = not (of_pod or of_owner) and all(map(_is_told_by_chances, found.bounded))
     pushes = tuple(_pushes(found.bounded, change))
-    return Placements(RowsLater(found.make_fits), of_pod, pushes, sure)
+    return Placements(RowsLater(found.make_fits), of_pod, of_owner, pushes, sure)
 
 
 def _is_told_by_chances(group: Bounded) -> bool:
@@ -188,34 +187,47 @@ class _Groups:
         self._equal: dict[Placement, Placement] = {}
         # Alike groups have the same chances, as one object, and so the same placements, from the first to the last.
         self._known: dict[tuple[int, int, int, bool], Sequence[Placement]] = {}
-        # Those of which all find a node at once, whatever their labels.
-        self._at_once = set[tuple[int, int, int]]()
 
-    def of(self, group: Bounded) -> Mapping[str, Placement]:
-        """By key the placement of each pod; empty where all find a node at once."""
-        kind = id(group.chances), id(group.pods[0].tolerations), len(group.pods)
-        if kind in self._at_once:
-            return {}
-        labels = group.pods[0].labels
-        # Who asks about some of them only must not be told the count of all.
-        alike = len({id(pod.labels) for pod in group.pods}) == 1
-        alike = alike or all(pod.labels == labels for pod in group.pods)
-        token = *kind, alike
-        if (placements := self._known.get(token)) is None:
-            placements = self._known[token] = self._by_rank(group, alike=alike)
-            if not placements:
-                self._at_once.add(kind)
-        if len(placements) <= 1:
-            return {pod.key: one for one in placements for pod in group.pods}
+    def of_all(
+        self, groups: Iterable[Bounded], *, all_replaced: bool
+    ) -> tuple[Mapping[str, Placement], Mapping[OwnerKey, Placement]]:
+        """Those of who does not find a node at once, by pod and by owner: see ``Placements``; ``all_replaced``: who is deleted."""
+        of_pod: dict[str, Placement] = {}
+        of_owner: dict[OwnerKey, Placement] = {}
+        by_owner: dict[OwnerKey, list[Bounded]] = {}
+        for group in groups:
+            by_owner.setdefault(_owner_of(group), []).append(group)
+        for owner, some in by_owner.items():
+            for group in some:
+                placements = self._of(group)
+                if len(placements) > 1:
+                    of_pod.update(zip(self._ordered(group), placements, strict=True))
+                elif placements and all_replaced and len(some) == 1:
+                    of_owner[owner] = placements[0]
+                elif placements:
+                    of_pod.update((pod.key, placements[0]) for pod in group.pods)
+        # Not strings of their own are kept, but those of the deletions.
+        return {key: of_pod[key] for key in self._deletions if key in of_pod}, of_owner
+
+    def _ordered(self, group: Bounded) -> Iterable[str]:
+        """Keys of its pods, by their turn."""
         deletions = self._deletions
-        ordered = sorted(
-            group.pods,
-            key=lambda pod: (not deletions[pod.key].certain, deletions[pod.key].when[1], pod.key),
+        return sorted(
+            (pod.key for pod in group.pods),
+            key=lambda key: (not deletions[key].certain, deletions[key].when[1], key),
         )
-        return {pod.key: one for pod, one in zip(ordered, placements, strict=True)}
+
+    def _of(self, group: Bounded) -> Sequence[Placement]:
+        """Of whoever comes first, second, …; one where it is the same for all, none where all find a node at once."""
+        count = len(group.pods)
+        # Who asks about some of them only must not be told the count of all.
+        alike = all(one.now == one.later == count for one in group.chances) or _are_alike(group)
+        token = id(group.chances), id(group.pods[0].tolerations), count, alike
+        if (found := self._known.get(token)) is None:
+            found = self._known[token] = self._by_rank(group, alike=alike)
+        return found
 
     def _by_rank(self, group: Bounded, *, alike: bool) -> Sequence[Placement]:
-        """Of whoever comes first, second, …; one where it is the same for all, none where all find a node at once."""
         count = len(group.pods)
         # When its pods may come to which nodes that change.
         coming = [
@@ -237,6 +249,24 @@ class _Groups:
         if (first := placement(0)) is placement(count - 1):
             return (first,)
         return list(map(placement, range(count)))
+
+
+def _owner_of(group: Bounded) -> OwnerKey:
+    pod = group.pods[0]
+    owner = pod.controller()
+    return (
+        (pod.namespace, "Pod", pod.name)
+        if owner is None
+        else (pod.namespace, owner.kind, owner.name)
+    )
+
+
+def _are_alike(group: Bounded) -> bool:
+    """Whether all of its pods have the same labels."""
+    labels = group.pods[0].labels
+    if len({id(pod.labels) for pod in group.pods}) == 1:
+        return True
+    return all(pod.labels == labels for pod in group.pods)
 
 
 def _stages(

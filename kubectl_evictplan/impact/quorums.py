@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from kubectl_evictplan.impact import telling
-from kubectl_evictplan.impact.fates import OwnerKey, how_many_counted, is_counted, when_dead
+from kubectl_evictplan.impact.fates import how_many_counted, is_counted, when_dead
 from kubectl_evictplan.impact.members import Owners
 from kubectl_evictplan.impact.world import World
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
+from kubectl_evictplan.kube.owners import OwnerKey
 from kubectl_evictplan.prediction.impact_document import QuorumImpact
 from kubectl_evictplan.scenarios.names import similar
 

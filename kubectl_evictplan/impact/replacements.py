@@ -10,9 +10,10 @@ from collections.abc import Iterable, Sequence
 from operator import itemgetter
 
 from kubectl_evictplan.impact import telling
-from kubectl_evictplan.impact.fates import Fate, OwnerKey
+from kubectl_evictplan.impact.fates import Fate
 from kubectl_evictplan.impact.stretches import last_of
 from kubectl_evictplan.impact.world import World
+from kubectl_evictplan.kube.owners import OwnerKey
 from kubectl_evictplan.kube.scheduling.answers import Fit, Refusal, Unknown, Verdict
 from kubectl_evictplan.prediction.impact_document import FilterCount, Instant, ReplacementFit
 from kubectl_evictplan.prediction.records import NotableRows

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 
-from kubectl_evictplan.impact.fates import Fate, OwnerKey
+from kubectl_evictplan.impact.fates import Fate
 from kubectl_evictplan.impact.stretches import FOREVER_NS, NONE, Absence
 from kubectl_evictplan.kube.objects import Pod, Workload
+from kubectl_evictplan.kube.owners import OwnerKey
 from kubectl_evictplan.kube.selectors import SET_BY_CONTROLLERS
 from kubectl_evictplan.scenarios.names import listed
 

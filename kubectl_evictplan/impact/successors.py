@@ -21,7 +21,6 @@ from kubectl_evictplan.engine.drain_timing import AssumeReady
 from kubectl_evictplan.impact.deletions import Deletion
 from kubectl_evictplan.impact.fates import (
     NOBODY,
-    OwnerKey,
     Readiness,
     Successor,
     going_together,
@@ -42,7 +41,11 @@ from kubectl_evictplan.impact.stretches import (
 from kubectl_evictplan.kube.durations import MINUTE_NS, SECOND_NS
 from kubectl_evictplan.kube.jobs import BACKOFF_LIMIT_DEFAULT
 from kubectl_evictplan.kube.objects import Pod, Workload
-from kubectl_evictplan.kube.owners import AT_ONCE_READY, ready_since_ns
+from kubectl_evictplan.kube.owners import (
+    AT_ONCE_READY,
+    OwnerKey,
+    ready_since_ns,
+)
 
 # A Job waits that long after a pod of its failed (``DefaultJobPodFailureBackOff``), and a deleted one counts as failed.
 JOB_BACKOFF_NS = 10 * SECOND_NS

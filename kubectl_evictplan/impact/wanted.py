@@ -9,9 +9,10 @@ from msgspec.structs import replace
 
 from kubectl_evictplan.controllers.replication import STATEFUL_SET
 from kubectl_evictplan.impact.deletions import Deletion
-from kubectl_evictplan.impact.fates import Moving, OwnerKey
+from kubectl_evictplan.impact.fates import Moving
 from kubectl_evictplan.impact.successors import AT_DELETION
 from kubectl_evictplan.kube.objects import Pod, Workload
+from kubectl_evictplan.kube.owners import OwnerKey
 
 
 class NotWanted(msgspec.Struct, frozen=True):

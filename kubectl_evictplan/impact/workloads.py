@@ -10,9 +10,10 @@ import msgspec
 
 from kubectl_evictplan.impact import telling
 from kubectl_evictplan.impact.availability import Availability
-from kubectl_evictplan.impact.fates import Fate, OwnerKey, Readiness
+from kubectl_evictplan.impact.fates import Fate, Readiness
 from kubectl_evictplan.impact.stretches import FOREVER_NS
 from kubectl_evictplan.impact.world import World
+from kubectl_evictplan.kube.owners import OwnerKey
 from kubectl_evictplan.prediction.causes import seconds
 from kubectl_evictplan.prediction.impact_document import (
     Count,

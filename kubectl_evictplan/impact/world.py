@@ -23,7 +23,6 @@ from kubectl_evictplan.impact.fates import (
     NOBODY,
     Fate,
     Moving,
-    OwnerKey,
     Readiness,
     SharedFate,
     Told,
@@ -81,6 +80,7 @@ from kubectl_evictplan.kube.owners import (
     AT_ONCE_READY,
     NOBODY_CLOSED,
     MakesNone,
+    OwnerKey,
     available_after,
     closed_owners,
     made_anew,
@@ -225,7 +225,7 @@ class World:
 
     def _place_of(self, key: str, owner: OwnerKey) -> Placement:
         """When a pod's successor finds a node; of who is not asked where (DaemonSets, a part of a cluster) what gates say."""
-        place = self.placements.of(key)
+        place = self.placements.of(key, owner)
         return GATED if self.has_gates and place is AT_ONCE and self.gates_of(owner) else place
 
     def _replaced(self, moving: Moving) -> bool:
@@ -365,8 +365,9 @@ class World:
 
     def _kind_of(self, owner: OwnerKey) -> tuple[object, ...]:
         readiness = self.readiness_of(owner)
-        at_once = self._replaces_at_once(owner)
-        return at_once, owner[1] == STATEFUL_SET, readiness.least_ns, readiness.most_ns
+        at_once, place = self._replaces_at_once(owner), self.placements.of_owner.get(owner)
+        how = at_once, owner[1] == STATEFUL_SET, readiness.least_ns, readiness.most_ns
+        return *how, id(place)
 
     def _replaces_at_once(self, owner: OwnerKey) -> bool:
         """Whether it makes others as soon as pods are deleted."""

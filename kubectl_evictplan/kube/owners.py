@@ -24,6 +24,9 @@ from kubectl_evictplan.kube.objects import (
     Workload,
 )
 
+# Namespace, kind, name; of a bare pod its own, with the kind "Pod".
+OwnerKey = tuple[str, str, str]
+
 TERMINATING = "Terminating"
 # The API server lets nobody delete them (admission plugin NamespaceLifecycle).
 _NEVER_DELETED = frozenset({"default", "kube-public", NAMESPACE_SYSTEM})
@@ -38,13 +41,13 @@ class MakesNone(Enum):
 
 
 class ClosedOwners(msgspec.Struct, frozen=True):
-    """``deleted``, ``ended`` (Jobs): (namespace, kind, name); ``namespaces``: those that are Terminating."""
+    """``deleted``, ``ended``: Jobs; ``namespaces``: those that are Terminating."""
 
-    deleted: frozenset[tuple[str, str, str]]
-    ended: frozenset[tuple[str, str, str]]
+    deleted: frozenset[OwnerKey]
+    ended: frozenset[OwnerKey]
     namespaces: frozenset[str]
 
-    def why(self, owner: tuple[str, str, str]) -> MakesNone | None:
+    def why(self, owner: OwnerKey) -> MakesNone | None:
         """Why the owner of that (namespace, kind, name) makes no pod, None: it does."""
         if owner[0] in self.namespaces:
             return MakesNone.NAMESPACE_DELETED
