@@ -6,15 +6,16 @@ off again counts as gone only if that surely comes before the first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
 
+from kubectl_evictplan.impact.node_phases import NodeKind
 from kubectl_evictplan.kube.objects import NO_EXECUTE, NO_SCHEDULE, Node, Taint
 from kubectl_evictplan.kube.taints import UNSCHEDULABLE, with_taint_appended, without_taint
 from kubectl_evictplan.prediction.causes import seconds
-from kubectl_evictplan.prediction.document import CERTAIN, NodeReport
+from kubectl_evictplan.prediction.document import CERTAIN
 from kubectl_evictplan.scenarios.actions.drain import Drain
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint, Cordon, CreateNode, Uncordon
 from kubectl_evictplan.scenarios.scenario import ScenarioEvent
@@ -30,30 +31,30 @@ class LaterNodes(msgspec.Struct, frozen=True):
 
 def later_nodes(
     nodes: Iterable[Node],
-    reports: Iterable[NodeReport],
-    events: Iterable[ScenarioEvent],
+    kinds: Iterable[NodeKind],
+    events: Sequence[ScenarioEvent],
     evicting: Iterable[str],
     between_seconds: tuple[float, float],
 ) -> LaterNodes:
-    """Return what becomes of the nodes between the first and the last eviction.
+    """Return what becomes of the nodes between the first and the last eviction. ``kinds``: of those to which something happens.
 
     ``evicting`` are the names of nodes that lose pods.
     """
-    by_name = {report.node: report for report in reports}
-    events = list(events)
     values = {
         (event.taint.key, event.taint.effect): event.taint
         for event in events
         if isinstance(event, AddTaint)
     }
     cordoned = _cordoned(events, between_seconds)
+    then: dict[str, Node | None] = {}
+    for kind in kinds:
+        # All of them are cordoned at the same time.
+        cordon = cordoned.get(kind.nodes[0].name)
+        then.update(_later(kind, values, cordon, between_seconds))
     losing = set(evicting)
     found, leaving = [], []
     for node in nodes:
-        report = by_name.get(node.name)
-        later: Node | None = node
-        if report is not None or node.name in cordoned:
-            later = _later(node, report, values, cordoned.get(node.name), between_seconds)
+        later = then.get(node.name, node)
         if later is not None:
             found.append(later)
         if later is not node and (
@@ -81,21 +82,21 @@ def _cordoned(
 
 
 def _later(
-    node: Node,
-    report: NodeReport | None,
+    kind: NodeKind,
     values: Mapping[tuple[str, str], Taint],
     cordoned: bool | None,
     between_seconds: tuple[float, float],
-) -> Node | None:
-    """Return the node then, None when it is deleted; the node itself when nothing changes."""
+) -> Mapping[str, Node | None]:
+    """Return by name each node then, None when it is deleted; nothing where nothing changes."""
     first, last = between_seconds
+    node, report = kind.nodes[0], kind.report
     taints = node.taints
     for change in report.changes if report is not None else ():
         if change.earliest_seconds > last:
             continue
         key, _, effect = change.value.rpartition(":")
         if change.what == outcome.DELETED:
-            return None
+            return dict.fromkeys(node.name for node in kind.nodes)
         if change.what == outcome.TAINT_ADDED:
             taints = with_taint_appended(taints, values.get((key, effect)) or Taint(key, effect))
         elif change.what == outcome.TAINT_REMOVED:
@@ -105,8 +106,10 @@ def _later(
     if unschedulable and not node.unschedulable:
         taints = with_taint_appended(taints, Taint(UNSCHEDULABLE, NO_SCHEDULE))
     if taints == node.taints and unschedulable == node.unschedulable:
-        return node
-    return replace(node, taints=taints, unschedulable=unschedulable)
+        return {}
+    return {
+        node.name: replace(node, taints=taints, unschedulable=unschedulable) for node in kind.nodes
+    }
 
 
 def _refuses_more(before: Node, later: Node) -> bool:

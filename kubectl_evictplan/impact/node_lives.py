@@ -6,7 +6,8 @@ be seen in the API before Ready becomes Unknown.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from operator import attrgetter
 
 import msgspec
 from msgspec.structs import replace
@@ -27,6 +28,8 @@ from kubectl_evictplan.windows import outcome
 REACTION_MAX_NS = SECOND_NS // 2
 # A kubelet compares what it knows of its pods with the API that often (``syncPeriod`` of its status manager).
 STATUS_SYNC_NS = 10 * SECOND_NS
+# All of a change but who makes it, and when in the one run that the report tells.
+_HAPPENS = attrgetter("what", "value", "certainty", "earliest_seconds", "latest_seconds")
 
 
 class Silence(msgspec.Struct, frozen=True):
@@ -96,15 +99,24 @@ def node_lives(
     """Return the life of every node of the Prediction, by name; equal ones are one object."""
     silences = _silences(snapshot, scenario, {report.node for report in prediction.nodes})
     lives: dict[str, NodeLife] = {}
-    equal: dict[object, NodeLife] = {}
+    known: dict[Hashable, NodeLife] = {}
+    equal: dict[Hashable, NodeLife] = {}
     for report in prediction.nodes:
         mine = silences.get(report.node, ())
-        ready_ns = _ready_for_good_ns(report, mine, scenario.horizon_ns)
-        life = _life(report, mine, _unready(report, monitor_period_ns, ready_ns))
-        untainted = tuple(life.untainted.items())
-        token = life.silences, life.unready, life.deleted, untainted, life.recovers_ns
-        lives[report.node] = equal.setdefault(token, life)
+        kind = (what_happens(report), *mine)
+        if (life := known.get(kind)) is None:
+            ready_ns = _ready_for_good_ns(report, mine, scenario.horizon_ns)
+            life = _life(report, mine, _unready(report, monitor_period_ns, ready_ns))
+            untainted = tuple(life.untainted.items())
+            token = life.silences, life.unready, life.deleted, untainted, life.recovers_ns
+            life = known[kind] = equal.setdefault(token, life)
+        lives[report.node] = life
     return lives
+
+
+def what_happens(report: NodeReport) -> Hashable:
+    """Equal for nodes to which the same happens, as far as they are told of."""
+    return report.ready_at_start, report.taints_at_start, *map(_HAPPENS, report.changes)
 
 
 def _life(

@@ -7,13 +7,12 @@ the least at any instant, once as it refuses the most.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from kubectl_evictplan.impact.node_lives import REACTION_MAX_NS, NodeLife, between
+from kubectl_evictplan.impact.node_lives import REACTION_MAX_NS, NodeLife, between, what_happens
 from kubectl_evictplan.impact.stretches import FOREVER_NS, Between, Stretch, exactly
 from kubectl_evictplan.kube.objects import NO_SCHEDULE, Node, Taint
 from kubectl_evictplan.kube.scheduling.answers import Phase
@@ -29,8 +28,6 @@ _OPENINGS_MAX = 6
 _CLOSINGS_MAX = 4
 _ALWAYS: Stretch = (-FOREVER_NS, FOREVER_NS)
 _NOTHING = NodeLife()
-# All of a change but who makes it, and when in the one run that the report tells.
-_HAPPENS = attrgetter("what", "value", "certainty", "earliest_seconds", "latest_seconds")
 
 
 class TimedPhase(msgspec.Struct, frozen=True):
@@ -84,9 +81,13 @@ class _Times(msgspec.Struct, frozen=True):
 
 
 class NodeKind(msgspec.Struct, frozen=True):
-    """Nodes, as they are at the start, to which the same happens. ``taints``: when they have which, by "key:effect"."""
+    """Nodes, as they are at the start, to which the same happens. ``report``: of one of them, None where none is told of.
+
+    ``taints``: when they have which, by "key:effect".
+    """
 
     nodes: list[Node]
+    report: NodeReport | None
     life: NodeLife
     taints: Mapping[str, Refusal]
     times: _Times
@@ -207,12 +208,12 @@ def node_kinds(
     def add(node: Node, created_ns: int | None) -> None:
         report, life = by_name.get(node.name), lives.get(node.name, _NOTHING)
         changes = tuple(cordons.get(node.name, ()))
-        told = None if report is None else (*map(_HAPPENS, report.changes), report.taints_at_start)
+        told = None if report is None else what_happens(report)
         token = id(life), told, node.taints, node.unschedulable, changes, created_ns
         if (kind := kinds.get(token)) is None:
             taints = {} if report is None else _taint_times(report)
             times = _times(node, taints, values, changes, life, created_ns)
-            kind = kinds[token] = NodeKind([], life, taints, times)
+            kind = kinds[token] = NodeKind([], report, life, taints, times)
         kind.nodes.append(node)
 
     for node in nodes:

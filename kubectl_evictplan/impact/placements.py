@@ -300,7 +300,7 @@ def _surroundings(
     first_ns = min(instants).earliest_ns
     then = later_nodes(
         snapshot.nodes,
-        change.prediction.nodes,
+        kinds,
         change.scenario.events,
         {pod.node_name for pod in evicted},
         (seconds(first_ns), seconds(_last(instants))),
