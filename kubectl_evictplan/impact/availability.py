@@ -36,15 +36,13 @@ Member = tuple[str, Absence]
 
 def grouped(members: Sequence[Member], away_max: int | None = None, *, alone: bool = True) -> Group:
     """Count those that share an absence. ``alone``: there are no others."""
-    numbers: dict[int, tuple[Absence, int]] = {}
-    for _, absent in members:
-        known = numbers.get(id(absent))
-        numbers[id(absent)] = absent, 1 if known is None else known[1] + 1
-    absences = list(numbers.values())
+    found = {id(absent): absent for _, absent in members}
+    numbers = Counter([id(absent) for _, absent in members])
+    absences = list(zip(found.values(), map(numbers.__getitem__, found), strict=True))
     if alone and not any(map(says_more, absences)) and len({node for node, _ in members}) != 1:
         return Group(absences, away_max)
-    pairs = Counter((id(absent), node) for node, absent in members)
-    by_node = [(numbers[at][0], node, number) for (at, node), number in pairs.items()]
+    pairs = Counter([(id(absent), node) for node, absent in members])
+    by_node = [(found[at], node, number) for (at, node), number in pairs.items()]
     return Group(absences, away_max, by_node)
 
 

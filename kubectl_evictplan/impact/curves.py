@@ -43,16 +43,12 @@ class Curves:
                 return known
         absences = list(map(absence_of, moving))
         some = zip(moving, absences, strict=True)
-        found = (one.gain_ns for one, absent in some if absent is NONE)
+        found = [one.gain_ns for one, absent in some if absent is NONE]
         gains = [gain_ns for gain_ns in found if gain_ns is not None]
         if is_late:
             absences = self._thawed(absences)
-        # Of those under a budget that is asked no more are away than it lets go.
-        parts: dict[str, list[Member]] = {"": []}
-        for one, absent in zip(moving, absences, strict=True):
-            if absent is not NONE:
-                limit = self._asked.get(one.key, "") if limited else ""
-                parts.setdefault(limit, []).append((one.pod.node_name, absent))
+        going = [one for one in zip(moving, absences, strict=True) if one[1] is not NONE]
+        parts = self._by_limit(going) if limited and self._asked else {"": _members(going)}
         alone = len(parts) == 1
         groups = [
             grouped(members, self._spare.get(limit), alone=alone)
@@ -61,6 +57,14 @@ class Curves:
         if not alone or groups[0].by_node:
             return Availability(before, groups, gains)
         return self._once(before, groups[0], gains)
+
+    def _by_limit(self, going: Sequence[tuple[Fate, Absence]]) -> dict[str, list[Member]]:
+        """Of those under a budget that is asked no more are away than it lets go."""
+        parts: dict[str, list[Member]] = {"": []}
+        for one, absent in going:
+            limit = self._asked.get(one.key, "")
+            parts.setdefault(limit, []).append((one.pod.node_name, absent))
+        return parts
 
     def _of_shared(
         self,
@@ -107,6 +111,10 @@ class Curves:
             id(one): one if one is NONE else thawed_absence(one, self._frozen) for one in absences
         }
         return [later[id(one)] for one in absences]
+
+
+def _members(going: Iterable[tuple[Fate, Absence]]) -> list[Member]:
+    return [(one.pod.node_name, absent) for one, absent in going]
 
 
 def _on_one_node(moving: Sequence[Fate]) -> bool:
