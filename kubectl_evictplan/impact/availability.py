@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, repeat
+from operator import itemgetter
 
 import msgspec
 
@@ -36,12 +37,13 @@ Member = tuple[str, Absence]
 
 def grouped(members: Sequence[Member], away_max: int | None = None, *, alone: bool = True) -> Group:
     """Count those that share an absence. ``alone``: there are no others."""
-    found = {id(absent): absent for _, absent in members}
-    numbers = Counter([id(absent) for _, absent in members])
+    nodes, absent = list(map(itemgetter(0), members)), list(map(itemgetter(1), members))
+    tokens = list(map(id, absent))
+    found, numbers = dict(zip(tokens, absent, strict=True)), Counter(tokens)
     absences = list(zip(found.values(), map(numbers.__getitem__, found), strict=True))
-    if alone and not any(map(says_more, absences)) and len({node for node, _ in members}) != 1:
+    if alone and not any(map(says_more, absences)) and len(set(nodes)) != 1:
         return Group(absences, away_max)
-    pairs = Counter([(id(absent), node) for node, absent in members])
+    pairs = Counter(zip(tokens, nodes, strict=True))
     by_node = [(found[at], node, number) for (at, node), number in pairs.items()]
     return Group(absences, away_max, by_node)
 
@@ -156,7 +158,8 @@ class Availability:
                         found[token] = since, known[1] + number, least_ns, seen
         largest = sorted(
             [one for one in found.values() if not one[3] or one[1] == total],
-            key=lambda one: -one[1],
+            key=itemgetter(1),
+            reverse=True,
         )
         # Never more than may be away at all.
         most = max(self._possibly)

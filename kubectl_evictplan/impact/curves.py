@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from kubectl_evictplan.impact.availability import Availability, Group, Member, grouped, says_more
-from kubectl_evictplan.impact.fates import OF_SHARED, Fate, shared_of
+from kubectl_evictplan.impact.fates import OF_SHARED, Fate, SharedFate, shared_of
 from kubectl_evictplan.impact.node_lives import Frozen, thawed_absence
 from kubectl_evictplan.impact.stretches import NONE, Absence
 
@@ -23,7 +23,7 @@ class Curves:
     ) -> None:
         self._frozen, self._asked, self._spare = frozen, asked, spare
         self._known: dict[object, Availability] = {}
-        self._of_alike: dict[object, Availability | None] = {}
+        self._of_alike: dict[object, Availability] = {}
 
     def curve(
         self,
@@ -47,8 +47,9 @@ class Curves:
         gains = [gain_ns for gain_ns in found if gain_ns is not None]
         if is_late:
             absences = self._thawed(absences)
-        going = [one for one in zip(moving, absences, strict=True) if one[1] is not NONE]
-        parts = self._by_limit(going) if limited and self._asked else {"": _members(going)}
+        parts = {"": _members(moving, absences)}
+        if limited and self._asked:
+            parts = self._by_limit(moving, absences)
         alone = len(parts) == 1
         groups = [
             grouped(members, self._spare.get(limit), alone=alone)
@@ -58,12 +59,15 @@ class Curves:
             return Availability(before, groups, gains)
         return self._once(before, groups[0], gains)
 
-    def _by_limit(self, going: Sequence[tuple[Fate, Absence]]) -> dict[str, list[Member]]:
+    def _by_limit(
+        self, moving: Sequence[Fate], absences: Sequence[Absence]
+    ) -> dict[str, list[Member]]:
         """Of those under a budget that is asked no more are away than it lets go."""
         parts: dict[str, list[Member]] = {"": []}
-        for one, absent in going:
-            limit = self._asked.get(one.key, "")
-            parts.setdefault(limit, []).append((one.pod.node_name, absent))
+        for one, absent in zip(moving, absences, strict=True):
+            if absent is not NONE:
+                limit = self._asked.get(one.key, "")
+                parts.setdefault(limit, []).append((one.pod.node_name, absent))
         return parts
 
     def _of_shared(
@@ -74,28 +78,26 @@ class Curves:
         *,
         is_late: bool,
     ) -> Availability | None:
-        """The curve by what alike pods share, of which most groups have the same; None where pods, or their nodes, say more."""
+        """The curve by what alike pods share; None where somebody is not away, who may be one more."""
         # On one node all that begins together is told by its anchors.
-        if _on_one_node(moving):
-            return None
+        alone = _on_one_node(moving)
         numbers = Counter(map(shared_of, moving))
         token = before, absence_of, is_late, frozenset(numbers.items())
-        if token not in self._of_alike:
-            each = dict(zip(map(shared_of, moving), map(absence_of, moving), strict=True))
-            absences = self._thawed(list(each.values())) if is_late else each.values()
-            counted = list(zip(absences, map(numbers.__getitem__, each), strict=True))
-            self._of_alike[token] = self._plain(before, counted)
-        return self._of_alike[token]
-
-    def _plain(self, before: int, counted: Sequence[tuple[Absence, int]]) -> Availability | None:
-        """``counted``: how many have an absence. Whoever has none may be one more."""
-        if any(absent is NONE for absent, _ in counted) or any(map(says_more, counted)):
+        if not alone and (known := self._of_alike.get(token)) is not None:
+            return known
+        each = dict(zip(map(shared_of, moving), map(absence_of, moving), strict=True))
+        if is_late:
+            each = dict(zip(each, self._thawed(list(each.values())), strict=True))
+        if any(absent is NONE for absent in each.values()):
             return None
-        together: dict[int, tuple[Absence, int]] = {}
-        for absent, number in counted:
-            known = together.get(id(absent), (absent, 0))
-            together[id(absent)] = absent, number + known[1]
-        return self._once(before, Group(list(together.values())), ())
+        counted = _merged(each, numbers)
+        if alone or any(map(says_more, counted)):
+            nodes = [one.pod.node_name for one in moving]
+            pairs = Counter(zip(map(shared_of, moving), nodes, strict=True))
+            by_node = [(each[one], node, number) for (one, node), number in pairs.items()]
+            return Availability(before, [Group(counted, None, by_node)])
+        found = self._of_alike[token] = self._once(before, Group(counted), ())
+        return found
 
     def _once(self, before: int, group: Group, gains: Sequence[int]) -> Availability:
         """The curve of a single group, of which nodes tell nothing more; such groups are thousands, curves a few."""
@@ -113,8 +115,21 @@ class Curves:
         return [later[id(one)] for one in absences]
 
 
-def _members(going: Iterable[tuple[Fate, Absence]]) -> list[Member]:
-    return [(one.pod.node_name, absent) for one, absent in going]
+def _members(moving: Sequence[Fate], absences: Sequence[Absence]) -> list[Member]:
+    """Those of them that may be away."""
+    every = zip(moving, absences, strict=True)
+    return [(one.pod.node_name, absent) for one, absent in every if absent is not NONE]
+
+
+def _merged(
+    each: Mapping[SharedFate, Absence], numbers: Mapping[SharedFate, int]
+) -> list[tuple[Absence, int]]:
+    """How many have which absence, by what alike pods share."""
+    found: dict[int, tuple[Absence, int]] = {}
+    for shared, absent in each.items():
+        known = found.get(id(absent), (absent, 0))
+        found[id(absent)] = absent, numbers[shared] + known[1]
+    return list(found.values())
 
 
 def _on_one_node(moving: Sequence[Fate]) -> bool:
