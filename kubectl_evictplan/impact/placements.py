@@ -105,7 +105,7 @@ class Placements(msgspec.Struct, frozen=True):
     """``fits`` as they are told, found out when they are read. Who does not find a node at once in every run is in ``of_pod``, by key.
 
     ``of_owner``: where that is the same for all of an owner's pods that are deleted. ``pushes``: where whoever finds none may push out others. ``sure``: whoever looks for a node finds one at once, whatever the
-    scheduler prefers, on nodes that do not change; so each of ``fits`` says that it fits.
+    scheduler prefers, whatever becomes of nodes that change; so each of ``fits`` says that it fits.
     """
 
     fits: Sequence[Fit] = ()
@@ -155,14 +155,17 @@ def placements_of(change: Change, replaced: Sequence[Pod], since_ns: Sequence[in
     groups = _Groups(phases, Losses(kinds, found.names), change.deletions, gone_ns)
     all_replaced = len(replaced) == len(change.evicted)
     of_pod, of_owner = groups.of_all(found.bounded, all_replaced=all_replaced)
-    sure = not (of_pod or of_owner) and all(map(_is_told_by_chances, found.bounded))
+    sure = all(map(_surely_fits, found.bounded))
     pushes = tuple(_pushes(found.bounded, change))
     return Placements(RowsLater(found.make_fits), of_pod, of_owner, pushes, sure)
 
 
-def _is_told_by_chances(group: Bounded) -> bool:
-    """Whether nothing is unknown of it, and all nodes that may take some of it are the same all the time."""
-    return not (group.unknown or any(chance.changing for chance in group.chances))
+def _surely_fits(group: Bounded) -> bool:
+    """Whether each of its pods finds a node at once, whatever becomes of nodes that change, and nothing is unknown of it."""
+    count = len(group.pods)
+    return not group.unknown and all(
+        one.now == count and one.settled and not one.assumed for one in group.chances
+    )
 
 
 def _pushes(found: Iterable[Bounded], change: Change) -> Iterable[TimedPush]:

@@ -20,8 +20,11 @@ from msgspec.structs import replace
 from per_second import READY_NS, ready_each_second
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration, resolve_configuration
+from kubectl_evictplan.engine.drain_timing import AssumeReady
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.impact.assess import assess_impact
+from kubectl_evictplan.impact.successors import Assumed
+from kubectl_evictplan.impact.world import World as ImpactWorld
 from kubectl_evictplan.kube.needs import PodAffinityTerm, PodNeeds, TopologySpreadConstraint
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, Workload
 from kubectl_evictplan.prediction.impact_document import Impact, Spell, Step, WorkloadImpact
@@ -163,6 +166,22 @@ def tainted_world_of(seed: int) -> World:
     scenario = make_scenario(sorted(happens, key=lambda one: one.at_ns), horizon=SECONDS)
     configuration = resolve_configuration(ControllerSettings("1.29.6"), snapshot.control_plane)
     return replace(snapshot, nodes=tuple(nodes)), scenario, configuration
+
+
+def silent_world_of(seed: int) -> World:
+    """Nodes with more or less room that fall silent, of whose pods most go with the taint: others are tainted later."""
+    chance = random.Random(seed)
+    snapshot = crowded(chance, cluster(chance))
+    pods = [replace(pod, tolerations=()) if chance.random() < 0.8 else pod for pod in snapshot.pods]
+    happens = cordon_events(chance) if chance.random() < 0.5 else []
+    for node in chance.sample(NODES, chance.randint(1, 3)):
+        at = chance.uniform(0, 30)
+        happens.append(make_event(at, "kubelet-stop", node))
+        if chance.random() < 0.3:
+            happens.append(make_event(at + chance.choice((25, 70)), "kubelet-start", node))
+    scenario = make_scenario(sorted(happens, key=lambda one: one.at_ns), horizon=SECONDS)
+    configuration = resolve_configuration(ControllerSettings("1.29.6"), snapshot.control_plane)
+    return replace(snapshot, pods=tuple(pods)), scenario, configuration
 
 
 def events(chance: random.Random) -> list[ScenarioEvent]:
@@ -333,6 +352,20 @@ def test_whoever_surely_finds_a_node_at_once_is_told_to_find_one_without_being_p
         assert len(notable) >= fit.count(False), seed
         sure += told and bool(fit)
     assert sure > 10
+
+
+def test_whoever_surely_finds_a_node_does_so_whatever_becomes_of_silent_ones_that_may_take_it() -> (
+    None
+):
+    sure = 0
+    for seed in range(60):
+        world = silent_world_of(seed)
+        known = ImpactWorld(*world, predict(*world), Assumed(AssumeReady(), given=False))
+        fits = list(known.placements.fits)
+        if known.placements.sure:
+            assert all(fit.verdict == "fits" and not fit.unknown for fit in fits), seed
+            sure += any(chance.changing for fit in fits for chance in fit.chances)
+    assert sure > 5
 
 
 def test_workloads_without_an_impact_keep_what_they_have() -> None:

@@ -99,7 +99,8 @@ class Chance(msgspec.Struct, frozen=True):
 
     Never more than ``most``. At least ``now`` at once, and ``later`` once the evicted pods are gone; ``assumed``: as
     many as may, because the input does not hold what would have to be known. ``changing``: the nodes that may take some and
-    are not the same all the time, by their places in ``Answers.names``.
+    are not the same all the time, by their places in ``Answers.names``. ``settled``: whoever surely finds one does so whatever
+    becomes of these.
     """
 
     most: int
@@ -107,6 +108,7 @@ class Chance(msgspec.Struct, frozen=True):
     later: int
     assumed: bool = False
     changing: NodeSet = 0
+    settled: bool = False
 
 
 class Push(msgspec.Struct, frozen=True):

@@ -173,7 +173,9 @@ class Chances:
                 chance = Chance(most, most, most, assumed=True)
             else:
                 chance = self._at_least.chance(number, doubtful, most)
-            found.append(replace(chance, changing=nodes & changing | elsewhere))
+            come = nodes & changing | elsewhere
+            settled = not come or not (_asks_for_others(group) or surely & changing)
+            found.append(replace(chance, changing=come, settled=settled))
             anywhere |= nodes
         if not _NOT_PREEMPTING.intersection(unknown):
             if any(chance.now < len(group.pods) for chance in found):
@@ -189,6 +191,11 @@ class Chances:
             if pushing.nodes:
                 self._pushes.note(number, group.needs.priority, pushing)
                 self._alike.forget()
+
+
+def _asks_for_others(group: Group) -> bool:
+    """Whether where others are decides where it has to be, and so nodes that it does not come to."""
+    return bool(group.needs.pod_affinity or group.needs.topology_spread)
 
 
 def _none_sure(chances: Iterable[Chance]) -> tuple[Chance, ...]:
