@@ -161,14 +161,20 @@ class AlikeNodes:
         """Whether the last that is heard of the kubelet may be a status of before the start, and not a renewal."""
         node, lease = self._nodes[name], self._snapshot.leases.get(name)
         seen_ns = observed_at_ns(self._snapshot, scenario.start_ns)
-        from kubectl_evictplan.windows import newest_statuses  # few nodes
-
-        if self._stated is None or self._stated[0] is not scenario:
-            self._stated = scenario, newest_statuses.stated_last_heartbeats(scenario)
-        last_ns = self._stated[1].get(name)
+        last_ns = self._stated_of(scenario).get(name)
         if posted_since_renewal_ns(node, lease, seen_ns, last_ns) is None:
             return False
-        return newest_statuses.falls_silent_then(name, lease, scenario)
+        from kubectl_evictplan.windows.newest_statuses import falls_silent_then  # few nodes
+
+        return falls_silent_then(name, lease, scenario)
+
+    def _stated_of(self, scenario: Scenario) -> Mapping[str, int]:
+        """What the scenario states of the last that is heard of kubelets."""
+        if self._stated is None or self._stated[0] is not scenario:
+            from kubectl_evictplan.windows.newest_statuses import stated_last_heartbeats
+
+            self._stated = scenario, stated_last_heartbeats(scenario)
+        return self._stated[1]
 
     def _renews(self, name: str, start_ns: int) -> bool:
         node, lease = self._nodes[name], self._snapshot.leases.get(name)
