@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kubectl_evictplan.commands.connection_options import load_live
 from kubectl_evictplan.commands.file_arguments import STDIN, check_files, refuse_existing
-from kubectl_evictplan.commands.observing import observed, second_look
 from kubectl_evictplan.commands.output import write_chunks
 from kubectl_evictplan.commands.planning import (
     check_plan_options,
@@ -83,7 +82,12 @@ def what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Pla
 
 def _what_if(options: WhatIfOptions, plan: Callable[[ClusterSnapshot, Given], Planned]) -> None:
     check_files(options.filenames, recursive=options.recursive)
-    look = second_look(options.observe, options.observe_from, options.filenames, options.connection)
+    look = None
+    if options.observe is not None or options.observe_from is not None:
+        from kubectl_evictplan.commands.observing import second_look  # rarely asked for
+
+        asked = options.observe, options.observe_from
+        look = second_look(*asked, options.filenames, options.connection)
     given = options.given()
     gates: Sequence[Gate] = ()
     if options.fail_on or options.policies:
@@ -292,6 +296,8 @@ def read_input(
         meanwhile=partial(_load_modules, options.output),
     )
     if look is not None:
+        from kubectl_evictplan.commands.observing import observed
+
         snapshot = observed(snapshot, *look(progress))
     _check_start(options.start or "", given.start_ns, snapshot)
     return snapshot

@@ -10,7 +10,6 @@ since the Unix epoch, in names that end in ``_ns``.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -160,7 +159,11 @@ def encode_snapshot(snapshot: ClusterSnapshot, *, compress: bool = True) -> byte
     )
     document = _Document(API_VERSION, KIND, metadata, msgspec.Raw(content))
     data = _ENCODER.encode(document) + b"\n"
-    return gzip.compress(data, _GZIP_LEVEL, mtime=0) if compress else data
+    if not compress:
+        return data
+    import gzip  # not to read
+
+    return gzip.compress(data, _GZIP_LEVEL, mtime=0)
 
 
 def decode_document(data: bytes) -> ClusterSnapshot:
