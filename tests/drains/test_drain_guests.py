@@ -17,10 +17,14 @@ from drawn.drain_worlds import (
 )
 from msgspec.structs import replace
 
+from kubectl_evictplan.cluster.readiness import ReadyTimes
+from kubectl_evictplan.kube.disruption import EvictionRules
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.windows.drains.bounds import DrainBounds
+from kubectl_evictplan.windows.drains.soonest import plan_of
+from kubectl_evictplan.windows.drains.world import drain_world
 
 # Where somebody is evicted first, and a node that takes replacements until another process cordons it.
 FIRST, LATER = "a1", "b1"
@@ -84,3 +88,14 @@ def test_a_new_pod_may_keep_data_on_its_node_where_any_of_its_owner_s_does(
     certainty = {row.pod: row.certainty for row in rows}
     assert certainty["web-0"] == CERTAIN
     assert certainty["alone-0"] == (CERTAIN if kept_by is None else POSSIBLE)
+
+
+def test_nobody_is_made_anew_in_the_stead_of_pods_that_go_after_the_cordon() -> None:
+    firsts, others = ([f"{name}{at}" for at in range(6)] for name in "ab")
+    snapshot = drained_cluster(App("web", [*firsts, *others], most=1), nodes=[*firsts, *others])
+    scenario = drains(drain(*firsts), drain(*others))
+    world = drain_world(snapshot, scenario, CONFIGURATION)
+    plan = plan_of(world, scenario, {}, ReadyTimes(*READY), EvictionRules())
+    met = {pod.key for turn in plan.processes[0] for pod in turn.guests}
+    # Each has cordoned all its nodes 0.6 s after it has begun, and needs a second for the first of them.
+    assert met == {"default/web-6"}

@@ -14,6 +14,7 @@ from kubectl_evictplan.scenarios.actions.drain import Drain, drains_among
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.drains.delays import Range
 from kubectl_evictplan.windows.drains.instants import NodeDrain, Within
+from kubectl_evictplan.windows.drains.listed_pods import ListedPods
 from kubectl_evictplan.windows.drains.planned import DrainPlan, Leaving, PlannedTurn
 from kubectl_evictplan.windows.drains.rivals import RowBounds
 from kubectl_evictplan.windows.outcome import EvictionKey
@@ -153,7 +154,7 @@ def deleted_before(
             if (row := deleted.get((pod.key, pod.uid))) and row.spans[-1][1] < listed_ns
         }
         if before:
-            pods = tuple(pod for pod in turn.pods if (pod.key, pod.uid) not in before)
+            pods = ListedPods(pod for pod in turn.pods if (pod.key, pod.uid) not in before)
             leaving = tuple(
                 _leaving(pod, row, plan.start_ns)
                 for pod in turn.pods

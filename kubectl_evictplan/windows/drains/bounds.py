@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from kubectl_evictplan.cluster.placement import Elsewhere
 from kubectl_evictplan.cluster.readiness import ReadyTimes
 from kubectl_evictplan.cluster.rooms import Rooms
-from kubectl_evictplan.cluster.timeline import DrainEnd
 from kubectl_evictplan.kube.disruption import EvictionRules
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.scenarios.actions.drain import Drain
@@ -47,6 +46,7 @@ from kubectl_evictplan.windows.drains.progress import Progress
 from kubectl_evictplan.windows.drains.recovery import Recoveries
 from kubectl_evictplan.windows.drains.rivals import Rival, Rivals, RowBounds
 from kubectl_evictplan.windows.drains.sooner import told_sooner
+from kubectl_evictplan.windows.drains.soonest import plan_of
 from kubectl_evictplan.windows.drains.tasks import Contest
 from kubectl_evictplan.windows.drains.told import (
     TurnBounds,
@@ -55,6 +55,7 @@ from kubectl_evictplan.windows.drains.told import (
     later_begins,
     pods_asked_for,
     possible,
+    refused_before,
     row_from,
     wait_from,
 )
@@ -91,21 +92,14 @@ class DrainBounds:
         refusals: dict[tuple[Drain, str], int] = {}
         self._past = Past()
         for until_ns, earlier in earlier_processes(scenario):
-            plan = DrainPlan(world, earlier, refusals)
+            plan = plan_of(world, earlier, refusals, ready, rules)
             self._prove_twice(plan, surely, world, ready, with_any_room(rooms), rules)
             surely |= over_by(until_ns, self.rows)
             starts = {drain: turn.start for drain, turn in self.turns.items()}
             self._past = Past(until_ns, starts, self.rows)
-            refusals.update(self._refusals(until_ns))
-        plan = DrainPlan(world, scenario, refusals)
+            refusals.update(refused_before(until_ns, plan, self.turns))
+        plan = plan_of(world, scenario, refusals, ready, rules)
         self._prove_twice(plan, surely, world, ready, rooms, rules)
-
-    def _refusals(self, until_ns: int) -> Iterator[tuple[tuple[Drain, str], int]]:
-        """Nodes that processes have surely refused before that offset, and by when."""
-        for drain, turn in self.turns.items():
-            by_ns = turn.end.latest_ns if turn.end is not None else None
-            if turn.reasons == {DrainEnd.REFUSED} and by_ns is not None and by_ns < until_ns:
-                yield (self.plan.drains[drain.process], drain.node), by_ns
 
     def _prove_twice(
         self,

@@ -8,7 +8,6 @@ again and again keeps nobody waiting for ever (``progress``). Ends may be missin
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from heapq import nlargest
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -36,6 +35,7 @@ from kubectl_evictplan.windows.drains.instants import NodeDrain
 from kubectl_evictplan.windows.drains.last_tries import LastTries, LastTry
 from kubectl_evictplan.windows.drains.openings import Openings
 from kubectl_evictplan.windows.drains.planned import Leaving, PlannedTurn
+from kubectl_evictplan.windows.drains.prices import Prices
 from kubectl_evictplan.windows.drains.progress import Progress
 from kubectl_evictplan.windows.drains.requests import Requests
 from kubectl_evictplan.windows.drains.rounds import TRY_NS
@@ -90,38 +90,27 @@ class Contests:
         """``late_ns``: when kubectl begins with the node at the latest, but for what budgets cost it ``before``."""
         if late_ns is None:
             return Priced(None, [None] * len(contest.tasks), None)
-        all_ns, before_ns = self._dearest_ns([*before, contest]), self._dearest_ns(before)
+        once_ns, drain = self._progress.once_ns, contest.drain
+        all_ns = Prices(once_ns, [*before, contest], drain).dearest_ns
+        prices = Prices(once_ns, before, drain)
+        by_place = {
+            place: prices.dearest_ns if place is None else prices.with_pod_ns(contest, place)
+            for place in {one.place for one in contest.tasks if one.latest_ns is not None}
+        }
         latest = [
             None
             if one.latest_ns is None
-            else late_ns
-            + one.latest_ns
-            + (all_ns if contest.one_by_one else self._dearest_ns(before, contest, one.place))
+            else late_ns + one.latest_ns + (all_ns if contest.one_by_one else by_place[one.place])
             for one in contest.tasks
         ]
         end_ns = None if contest.until_ns is None else late_ns + contest.until_ns + all_ns
-        return Priced(late_ns + before_ns, latest, end_ns)
+        return Priced(late_ns + self._dearest_ns(before), latest, end_ns)
 
-    def _dearest_ns(
-        self, contests: Sequence[Contest], last: Contest | None = None, besides: int | None = None
-    ) -> int:
-        """What others cost a process on all these nodes, and at the budget ``besides`` of a pod of the ``last``."""
-        own_ns = max((one.settles_ns for one in contests), default=0)
-        if not contests and besides is None:
+    def _dearest_ns(self, contests: Sequence[Contest]) -> int:
+        """What others cost a process on all these nodes."""
+        if not contests:
             return 0
-        drain = (last or contests[-1]).drain
-        once_ns = self._progress.once_ns
-        # By budget the first node on which it is asked.
-        firsts = {place: one.drain for one in reversed(contests) for place in one.places}
-        prices = {place: once_ns(place, drain, first) for place, first in firsts.items()}
-        if last is not None and besides is not None:
-            first = firsts.get(besides, drain)
-            own_ns = max(own_ns, last.settles_ns) + once_ns(besides, drain, first)
-            prices.pop(besides, None)
-        if any(one.one_by_one for one in contests):
-            return own_ns + sum(prices.values())
-        # On each node it is one pod that kubectl waits for last.
-        return own_ns + sum(nlargest(sum(1 for one in contests if one.places), prices.values()))
+        return Prices(self._progress.once_ns, contests, contests[-1].drain).dearest_ns
 
     def begun_by_ns(self, before: Sequence[Contest], late_ns: int | None) -> int | None:
         """When kubectl begins with the node at the latest; arguments as those of ``priced``."""
@@ -217,7 +206,7 @@ class Contests:
         return one_way and self._progress.is_closed(places[0])
 
     def _wait(self, place: int, drain: NodeDrain, begun_ns: int, by_ns: int | None) -> _Wait:
-        asking, enough = self._progress.asking(place), self._progress.enough(place, drain, drain)
+        asking, enough = self._progress.asking(place), self._progress.enough(place, drain)
         assert asking is not None, "only budgets that open again are asked so"
         if enough is None:
             settled_ns = self._progress.settled_ns(place)
@@ -423,8 +412,13 @@ def _through_with(pod: Pod, turn: PlannedTurn) -> tuple[int, int | None]:
     """How long kubectl waits for an evicted pod; another process may have given it more time, or less."""
     graces = {options.grace_period_seconds for options in (turn.options, *turn.others)}
     found = [
-        pod_delays(pod, replace(turn.options, grace_period_seconds=grace), turn.finalizers).known
-        for grace in graces
+        pod_delays(pod, options, turn.finalizers).known
+        for options in (
+            replace(turn.options, grace_period_seconds=grace)
+            if grace != turn.options.grace_period_seconds
+            else turn.options
+            for grace in graces
+        )
     ]
     known = [one for one in found if one is not None]
     if len(known) < len(found):

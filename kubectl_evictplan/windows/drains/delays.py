@@ -5,6 +5,7 @@ A ``Range`` is a shortest and a longest time in nanoseconds. Steps that follow e
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 from kubectl_evictplan.cluster.drained_pods import CLIENT_RETRY_NS, POLL_NS, RETRY_NS
@@ -33,11 +34,13 @@ def plus(*ranges: Range) -> Range:
     return sum(low for low, _ in ranges), sum(high for _, high in ranges)
 
 
+@cache
 def takes(*latencies: Latency) -> Range:
     """Several steps, one after the other."""
     return plus(*map(range_ns, latencies))
 
 
+@cache
 def until_first_node(nodes: int) -> Range:
     """From the start of a process that drains so many nodes to when it begins with the first."""
     cordons = [range_ns(Latency.NEXT_CORDON)] * nodes
@@ -88,10 +91,19 @@ def pod_delays(pod: Pod, options: DrainOptions, finalizers: Finalizers = _NOBODY
     """Of a pod with a live kubelet; ``finalizers``: who takes its own away."""
     asked = options.grace_period_seconds
     grace = ClusterState.effective_grace_seconds(pod, asked if asked >= 0 else None)
-    lasting = finalizers.lasting(pod)
-    if pod.finalizers and options.skipped_after_ns is not None:
+    if not pod.finalizers:
+        return _delays(grace, None, finalized=False, lasting=False)
+    lasting = bool(finalizers.lasting(pod))
+    return _delays(grace, options.skipped_after_ns, finalized=True, lasting=lasting)
+
+
+@cache
+def _delays(
+    grace: int, skipped_after_ns: int | None, *, finalized: bool, lasting: bool
+) -> PodDelays:
+    if finalized and skipped_after_ns is not None:
         # metadata.deletionTimestamp is the deletion, cut to the second, and the grace period.
-        whole_ns = grace * SECOND_NS + options.skipped_after_ns
+        whole_ns = grace * SECOND_NS + skipped_after_ns
         low_ns = whole_ns - SECOND_NS if lasting else 0
         return PodDelays(None, polled((low_ns, whole_ns), takes(Latency.FIRST_POLL)))
     if lasting:
@@ -99,7 +111,7 @@ def pod_delays(pod: Pod, options: DrainOptions, finalizers: Finalizers = _NOBODY
     gone = AT_ONCE
     if grace:
         gone = plus((0, grace * SECOND_NS), takes(Latency.REPORT_EXIT))
-    if pod.finalizers:
+    if finalized:
         # The Job controller takes its own away when the pod is deleted, or when it has ended.
         first_ns, last_ns = takes(Latency.REMOVE_FINALIZER)
         gone = max(gone[0], first_ns), gone[1] + last_ns
@@ -119,6 +131,7 @@ def _look(gone_ns: int, first: Range) -> Range:
     return gone_ns, gone_ns + POLL_NS
 
 
+@cache
 def recovery(after: Range, ready: Range) -> Range:
     """From a pod's deletion until its budget counts the replacement.
 

@@ -7,7 +7,7 @@ its budget is written anew when it is made anew, and when it is gone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 
 from kubectl_evictplan.kube.disruption import EvictionRules
@@ -34,7 +34,7 @@ class FirstRequests:
         self._progress = progress
         self._begins = begins
         self._rules = rules
-        self._requests = cache(self._requests_for)
+        self._held = cache(self._held_by_others_ns)
         self._moving = cache(self._number_moving)
 
     def held_up_ns(
@@ -59,14 +59,19 @@ class FirstRequests:
         if not turn.known and not self._rules.ignores_pending:
             # Whom somebody else has deleted a budget may keep there.
             return None
-        own_ns, held_ns = changes_ns or 0, -1
+        return self._held(place, turn.drain, by_itself_ns, changes_ns or 0, spare)
+
+    def _held_by_others_ns(
+        self, place: int, own: NodeDrain, by_itself_ns: int, own_ns: int, spare: int
+    ) -> int | None:
+        """The same of any pod of a node, which by itself is held up ``own_ns``."""
+        held_ns = -1
         while True:
-            by_ns = by_itself_ns + held_ns
-            others = [one for one in self._asked_before(place, turn, by_ns) if one.counts]
-            if len([one for one in others if not self._is_back(one, turn)]) > spare:
+            asked = list(self._asked_before(place, own, by_itself_ns + held_ns))
+            if sum(one.counts and not self._is_back(one, own) for one in asked) > spare:
                 return None
             writes = self._moving(place) * self._progress.writes(place)
-            writes += self._written_before(place, turn, by_ns)
+            writes += self._written(place, own, asked)
             if own_ns + writes * CONFLICT[1] == held_ns:
                 return held_ns
             held_ns = own_ns + writes * CONFLICT[1]
@@ -84,29 +89,24 @@ class FirstRequests:
             return None
         return held_ns
 
-    def _requests_for(self, place: int) -> list[Request]:
-        return list(self._progress.requests_for(place))
-
-    def _asked_before(self, place: int, turn: PlannedTurn, by_ns: int) -> Iterator[Request]:
-        """The requests that can have been sent by then, with all of the turn.
+    def _asked_before(self, place: int, own: NodeDrain, by_ns: int) -> Iterator[Request]:
+        """The requests that can have been sent by then, with all of a node.
 
         None of the process's later ones are: it comes there when it is through with this node.
         """
-        own = turn.drain
-        for one in self._requests(place):
+        for one in self._progress.requests_for(place):
             other = one.turn.drain
             later = other.process == own.process and other.place > own.place
             if other == own or (self._begins[other] <= by_ns and not later):
                 yield one
 
-    def _is_back(self, one: Request, turn: PlannedTurn) -> bool:
-        """Whether the budget counts somebody in its stead before kubectl comes to the node of the turn."""
-        return one.back_ns is not None and one.back_ns < self._begins[turn.drain]
+    def _is_back(self, one: Request, own: NodeDrain) -> bool:
+        """Whether the budget counts somebody in its stead before kubectl comes to the node."""
+        return one.back_ns is not None and one.back_ns < self._begins[own]
 
-    def _written_before(self, place: int, turn: PlannedTurn, by_ns: int) -> int:
-        """How often the budget may be written because of other evictions when a pod of the turn is asked for."""
-        progress, begun_ns = self._progress, self._begins[turn.drain]
-        asked = self._asked_before(place, turn, by_ns)
+    def _written(self, place: int, own: NodeDrain, asked: Iterable[Request]) -> int:
+        """How often the budget may be written because of others of these when a pod of the node is asked for."""
+        progress, begun_ns = self._progress, self._begins[own]
         written = sum(progress.writes_from(place, one, begun_ns) for one in asked)
         return written - progress.writes(place)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
+from functools import cache
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -26,6 +27,7 @@ from kubectl_evictplan.simulation.drain_parts import known_daemon_sets
 from kubectl_evictplan.windows.drains.delays import TIMEOUT_MIN_NS, PodDelays, pod_delays
 from kubectl_evictplan.windows.drains.deleted_by_others import is_steady
 from kubectl_evictplan.windows.drains.instants import NodeDrain
+from kubectl_evictplan.windows.drains.listed_pods import ListedPods
 from kubectl_evictplan.windows.drains.others import OtherEvents
 from kubectl_evictplan.windows.drains.replaced import ReplacedPods, refilled_owners
 from kubectl_evictplan.windows.drains.world import (
@@ -41,7 +43,6 @@ from kubectl_evictplan.windows.drains.world import (
 _CORDONING_NS = SECOND_NS
 # The scheduler sees a cordon that much later at most, as it does a pod.
 _LATE_VIEW_NS = range_ns(Latency.BIND_POD)[1]
-
 
 # By process and node.
 Refusals = Mapping[tuple[Drain, str], int]
@@ -76,8 +77,8 @@ class PlannedTurn(NamedTuple):
 
     drain: NodeDrain
     options: DrainOptions
-    pods: tuple[Pod, ...]
-    guests: tuple[Pod, ...]
+    pods: ListedPods
+    guests: ListedPods
     leaving: tuple[Leaving, ...]
     refused: bool
     listed: bool
@@ -128,12 +129,18 @@ class PlannedTurn(NamedTuple):
 
 
 class DrainPlan:
-    """Every turn of every process; ``refusals``: offsets by which processes have surely refused nodes."""
+    """Every turn of every process; ``refusals``: offsets by which processes have surely refused nodes. ``guests``: see ``_coming``."""
 
     def __init__(
-        self, world: DrainWorld, scenario: Scenario, refusals: Refusals = MappingProxyType({})
+        self,
+        world: DrainWorld,
+        scenario: Scenario,
+        refusals: Refusals = MappingProxyType({}),
+        *,
+        guests: bool = True,
     ) -> None:
         self._refusals = refusals
+        self._guests_known = guests
         self._world = world
         self._scenario = scenario
         self.start_ns = scenario.start_ns
@@ -167,6 +174,7 @@ class DrainPlan:
         self._earliest_ns: Mapping[tuple[str, str], int] = {}
         # Before which offset kubectl does not come to each node.
         self._begins_ns: Mapping[NodeDrain, int] = {}
+        self._refuses_any = cache(self._whether_any_refused)
         self._plan_turns()
 
     def _plan_turns(self) -> None:
@@ -191,7 +199,7 @@ class DrainPlan:
             [p for p in pods if p.deletion_timestamp_ns is not None], options
         )
         listed = listed and (refused or not may_refuse)
-        guests: tuple[Pod, ...] = ()
+        guests = ListedPods()
         strangers: tuple[Stranger, ...] = ()
         if listed:
             may_refuse, guests = self._coming(process, self._nodes[name], options)
@@ -199,7 +207,8 @@ class DrainPlan:
             perhaps_refuse, _ = self._found((one.pod for one in strangers), options)
             listed = refused or not (may_refuse or perhaps_refuse)
         if refused:
-            evicted = guests = leaving = strangers = ()
+            evicted = guests = leaving = ListedPods()
+            strangers = ()
         others = [one for one in self._draining(name) if self._meet(one, event, name)]
         # Where each of them refuses the node nobody takes away why the others do.
         alone = len(others) == 1 or all(self._found(staying, one.options)[0] for one in others)
@@ -230,18 +239,22 @@ class DrainPlan:
             for by_ns, at_ns in zip(refused_ns, begin_ns, strict=True)
         )
 
-    def _found(self, pods: Iterable[Pod], options: DrainOptions) -> tuple[bool, tuple[Pod, ...]]:
+    def _found(self, pods: Iterable[Pod], options: DrainOptions) -> tuple[bool, ListedPods]:
         """Whether kubectl refuses the node because of one of them, and which it evicts otherwise."""
         filtered = filter_pods(pods, options, self._daemon_sets, 0)
         refused = any(one.decision is Decision.REFUSE for one in filtered)
-        return refused, tuple(one.pod for one in filtered if one.decision is Decision.EVICT)
+        return refused, ListedPods(one.pod for one in filtered if one.decision is Decision.EVICT)
 
-    def _coming(
-        self, process: int, node: Node, options: DrainOptions
-    ) -> tuple[bool, tuple[Pod, ...]]:
-        """``_found`` of those that may be made anew on the node."""
+    def _coming(self, process: int, node: Node, options: DrainOptions) -> tuple[bool, ListedPods]:
+        """``_found`` of those that may be made anew on the node; where they are not known yet: whether anybody would be refused."""
+        if not self._guests_known:
+            return self._refuses_any(options), ListedPods()
         coming = [_made_anew(pod, node.name) for pod in self._guests(process, node)]
         return self._found(coming, options)
+
+    def _whether_any_refused(self, options: DrainOptions) -> bool:
+        anybody = (_made_anew(pod, "") for pod in self._replaced.whoever())
+        return self._found(anybody, options)[0]
 
     def _leaving(self, pod: Pod, options: DrainOptions) -> Leaving:
         end_ns, skipped_ns = self._end_ns(pod), options.skipped_after_ns
@@ -329,7 +342,7 @@ class DrainPlan:
     def as_it_may_change(self, turn: PlannedTurn) -> PlannedTurn:
         """A node whose pods others may delete too: kubectl may find, and evict, whoever is there or may come, or refuse it."""
         process, _, name = turn.drain
-        guests: tuple[Pod, ...] = ()
+        guests = ListedPods()
         strangers: Iterable[Stranger] = ()
         if (node := self._nodes.get(name)) is not None:
             open_to_all = replace(node, taints=(), unschedulable=False)
@@ -346,7 +359,7 @@ class DrainPlan:
             first_there=False,
         )
 
-    def perhaps_evicted(self, turn: PlannedTurn) -> tuple[Pod, ...]:
+    def perhaps_evicted(self, turn: PlannedTurn) -> ListedPods:
         """Whom kubectl evicts of those that surely are there, also if another process takes away why it refuses the node."""
         if not turn.refused:
             return turn.pods
@@ -411,6 +424,7 @@ class DrainPlan:
         """
         plan = copy(self)
         plan._earliest_ns, plan._begins_ns = earliest_ns, begins_ns
+        plan._guests_known = True
         plan._plan_turns()
         return plan
 

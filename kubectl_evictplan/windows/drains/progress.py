@@ -8,13 +8,13 @@ pods together that one process evicts one after the other.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
 from kubectl_evictplan.controllers.replication import STATEFUL_SET, is_owned_by, owner_key
-from kubectl_evictplan.kube.disruption import ALWAYS_ALLOW
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS
 from kubectl_evictplan.windows.drains.accounts import counts_pods
@@ -31,6 +31,7 @@ from kubectl_evictplan.windows.drains.delays import (
     recovery,
     until_first_node,
 )
+from kubectl_evictplan.windows.drains.first_openings import FirstOpenings
 from kubectl_evictplan.windows.drains.guests import Guests
 from kubectl_evictplan.windows.drains.instants import NodeDrain
 from kubectl_evictplan.windows.drains.planned import DrainPlan, PlannedTurn
@@ -59,6 +60,14 @@ class Asking(NamedTuple):
 
     each_ns: int
     refuses: bool
+
+
+class _Stretch(NamedTuple):
+    """A process from ``begun_ns`` on, when it comes to one of its nodes at the earliest, until it is through with its ``last`` one."""
+
+    process: int
+    last: int
+    begun_ns: int
 
 
 class Progress:
@@ -99,17 +108,19 @@ class Progress:
         self.opens_again = cache(self._opens_again)
         self.is_closed = cache(self._is_closed)
         self.settled_ns = cache(self._settled_ns)
-        self.enough = cache(self._enough)
+        self._enough_until = cache(self._enough)
+        self._places_asking = cache(self._own_places)
+        self._first_back_ns = cache(self._back_first_ns)
         # How many disruptions there are when all is Ready that surely is some day.
         self.spare_in_the_end = cache(self._spare_in_the_end)
-        self.once_ns = cache(self._once_ns)
+        self._once_until_ns = cache(self._once_ns)
         self.requests = cache(self._requests_about)
+        self.requests_for = cache(self._requests_for)
         self.writes = cache(self._writes_of_an_eviction)
         self._stirs = cache(self._writes_without_evictions)
-        self._unwaiting = cache(self._deleted_whatever_it_says)
-        self._first_evictions = cache(self._two_first)
         self.is_calm = cache(self._is_calm)
-        self._first_open_ns = cache(self._opens_first_ns)
+        openings = FirstOpenings(covered, plan.drains, before, self._unwaiting, self.is_calm)
+        self.first_open_ns = openings.first_open_ns
 
     def _opens_again(self, place: int) -> bool:
         """Whether the budget has a disruption again and again, whoever takes it, while one pod after the other is evicted."""
@@ -170,39 +181,8 @@ class Progress:
         """Whether it is known whoever may take pods from the budget."""
         return self.is_known and self._covered.is_steady(place)
 
-    def first_open_ns(self, place: int, pod: Pod, drain: NodeDrain) -> int:
-        """Before that offset the budget does not let the pod go while its process drains that node.
-
-        The process comes to its later nodes only when it is through with this one: whom it evicts there makes no room for the pod.
-        """
-        others = (one for one in self._first_evictions(place, drain) if one[1] != pod.key)
-        first_ns = next((at_ns for at_ns, _ in others), HORIZON_DEFAULT_MAX_NS)
-        return self._first_open_ns(place, pod.ready == "True", first_ns)
-
-    def _two_first(self, place: int, drain: NodeDrain) -> list[tuple[int, str]]:
-        """When the first two of the pods that matter to a budget may be deleted before a process is through with a node, and which.
-
-        Without any what is missing comes from the start on: somebody else deletes some, an owner lacks one, or nobody knows who asks.
-        """
-        if not self.is_calm(place):
-            return [(0, "")]
-        firsts: dict[str, int] = {}
-        for other, key, begun_ns in self._unwaiting(place):
-            if other.process != drain.process or other.place <= drain.place:
-                firsts[key] = min(firsts.get(key, begun_ns), begun_ns)
-        return sorted((at_ns, key) for key, at_ns in firsts.items())[:2]
-
-    def _deleted_whatever_it_says(self, place: int) -> list[tuple[NodeDrain, str, int]]:
-        """Pods that matter to a budget and do not wait for it, each with the node from which it goes, and before which offset not."""
-        found = []
-        for one in self.requests(place):
-            if not self.needs_disruption(place, one):
-                drain = one.turn.drain
-                event = self._drains[drain.process]
-                begun_ns = event.at_ns + until_first_node(len(event.nodes))[0]
-                begun_ns = max(begun_ns, self._before.begins_ns.get(drain, 0))
-                found.append((drain, one.pod.key, begun_ns))
-        return found
+    def _unwaiting(self, place: int) -> Iterator[Request]:
+        return (one for one in self.requests(place) if not self.needs_disruption(place, one))
 
     def _is_calm(self, place: int) -> bool:
         """Whether nothing happens to the budget's pods but what is asked for in the turns, and what follows from that."""
@@ -217,33 +197,6 @@ class Progress:
         return (
             asked and pod.ready == "True" and one.counts and place in self._covered.asked_about(pod)
         )
-
-    def _opens_first_ns(self, place: int, ready: bool, first_ns: int) -> int:
-        """``first_ns``: before that offset nobody is deleted who counts."""
-        facts = self._covered
-        budget, covered = facts.world.budgets[place], facts.of_budget(place)
-        synced = facts.synced(place, covered)
-        healthy, desired = synced.current_healthy or 0, synced.desired_healthy or 0
-        always = budget.unhealthy_pod_eviction_policy == ALWAYS_ALLOW and not ready
-        missing = desired - healthy + int(ready)
-        if (
-            always
-            or not facts.is_steady(place)
-            or missing <= 0
-            or healthy > desired
-            or synced != budget
-            or budget.disruptions_allowed != 0
-            or not facts.keeps_its_wish(place)
-            or not facts.covers_whole_owners(place)
-            # An owner that nobody has read may want fewer than the status says already.
-            or any(owner_key(one) in facts.overfull for one in covered)
-        ):
-            return 0
-        starting = [facts.ready_earliest_ns(one) for one in covered if facts.is_starting(one)]
-        starting = sorted([*starting, *facts.forgotten_ns(place)])
-        made_ns = first_ns + min((facts.ready.range_of(one)[0] for one in covered), default=0)
-        later_ns = starting[missing - 1] if missing <= len(starting) else made_ns
-        return max(min(later_ns, made_ns), 0)
 
     def back_after_ns(self, pod: Pod) -> int:
         """How long after its deletion another pod is counted in its stead at the earliest."""
@@ -267,9 +220,19 @@ class Progress:
 
     def _requests_about(self, place: int) -> list[Request]:
         """Whoever may be evicted and keep the budget closed by that."""
+        mattering = self._mattering(place)
+        if mattering is self._tasks_of.get(place):
+            return self.requests_for(place)
+        return self._requests_of(place, mattering)
+
+    def _requests_for(self, place: int) -> list[Request]:
+        """Those for all pods of the budget."""
+        return self._requests_of(place, self._tasks_of.get(place, ()))
+
+    def _requests_of(self, place: int, tasks: Iterable[tuple[PlannedTurn, Pod]]) -> list[Request]:
         return [
             self._request(place, turn, pod)
-            for turn, pod in self._mattering(place)
+            for turn, pod in tasks
             if pod not in turn.guests or not self.guests.is_elsewhere(turn, pod)
         ]
 
@@ -304,22 +267,25 @@ class Progress:
         back_ns = self._recoveries.back_by_ns(pod, turn.options)
         return None if back_ns is None else by_ns + back_ns
 
-    def _once_ns(self, place: int, drain: NodeDrain, first: NodeDrain) -> int:
+    def once_ns(self, place: int, drain: NodeDrain, first: NodeDrain) -> int:
         """What all that is done to a budget with ``asking`` costs one process at most from the ``first`` node until it is through with another.
 
         To its own later nodes it has not come by then, and what was over before it came to the first costs it nothing.
         """
-        requests = self._until(place, drain, first)
+        return self._once_until_ns(place, self._stretch(place, drain, first))
+
+    def _once_ns(self, place: int, stretch: _Stretch) -> int:
+        requests = self._until(place, stretch)
         asking = self.asking(place)
         assert asking is not None, "only budgets that open again have a price"
-        conflicts = self.conflicts(place, requests) + self._ends_meanwhile(place, first)
+        conflicts = self.conflicts(place, requests) + self._ends_meanwhile(place, stretch)
         names = [one.name for one in requests if not one.kept]
         if names and len(set(names)) == len(names):
             # Nobody waits for what the last of the process's own evictions writes.
             conflicts -= self.writes(place)
         once_ns = conflicts * CONFLICT[1]
         once_ns += self._covered.client_retries_ns(place)
-        if not asking.refuses or self.enough(place, drain, first) is not None:
+        if not asking.refuses or self._enough_until(place, stretch) is not None:
             return once_ns
         return once_ns + self.rounds_ns(place, requests)
 
@@ -356,27 +322,47 @@ class Progress:
         number += bool(facts.back_ns)
         return number + len(budget.disrupted_pods) + int(facts.synced(place, covered) != budget)
 
-    def _until(self, place: int, drain: NodeDrain, first: NodeDrain) -> list[Request]:
-        """Those that may matter from the ``first`` of a process's nodes to the end of a later one."""
+    def _stretch(self, place: int, drain: NodeDrain, first: NodeDrain) -> _Stretch:
+        """From the ``first`` of a process's nodes to the end of a later one: where the same matters to the budget it is the same."""
+        asking = self._places_asking(place, drain.process)
+        number = bisect_right(asking, drain.place)
         begun_ns = self._before.begins_ns.get(first, 0)
+        if begun_ns <= self._first_back_ns(place):
+            begun_ns = 0
+        return _Stretch(drain.process, asking[number - 1] if number else -1, begun_ns)
+
+    def _own_places(self, place: int, process: int) -> list[int]:
+        drains = (one.turn.drain for one in self.requests(place))
+        return sorted({one.place for one in drains if one.process == process})
+
+    def _back_first_ns(self, place: int) -> int:
+        """When the first is back of those of whom it is known by when."""
+        back = (one.back_ns for one in self.requests(place) if one.back_ns is not None)
+        return min(back, default=HORIZON_DEFAULT_MAX_NS)
+
+    def _until(self, place: int, stretch: _Stretch) -> list[Request]:
+        """Those that may matter meanwhile."""
+        process, last, begun_ns = stretch
         return [
             one
             for one in self.requests(place)
-            if (one.turn.drain.process != drain.process or one.turn.drain.place <= drain.place)
+            if (one.turn.drain.process != process or one.turn.drain.place <= last)
             and (one.back_ns is None or one.back_ns >= begun_ns)
         ]
 
-    def _ends_meanwhile(self, place: int, first: NodeDrain) -> int:
+    def _ends_meanwhile(self, place: int, stretch: _Stretch) -> int:
         """How many pods whose replacements are back before kubectl comes to the node may still be there, and be gone later."""
         if not counts_pods(self._covered.world.budgets[place]):
             return 0
-        begun_ns = self._before.begins_ns.get(first, 0)
         back = (one for one in self.requests(place) if one.back_ns is not None)
-        return len({one.name for one in back if (one.back_ns or 0) < begun_ns})
+        return len({one.name for one in back if (one.back_ns or 0) < stretch.begun_ns})
 
-    def _enough(self, place: int, drain: NodeDrain, first: NodeDrain) -> Enough | None:
-        """Where no more pods take a disruption than there are, so that nobody is refused for long; None: it may be."""
-        requests = self._until(place, drain, first)
+    def enough(self, place: int, drain: NodeDrain) -> Enough | None:
+        """Where no more pods take a disruption than there are, so that nobody is refused for long on a node; None: it may be."""
+        return self._enough_until(place, self._stretch(place, drain, drain))
+
+    def _enough(self, place: int, stretch: _Stretch) -> Enough | None:
+        requests = self._until(place, stretch)
         if not self.is_known or not self._covered.is_deleted_once() or forgotten_ns(requests):
             return None
         if self._covered.back_ns:
@@ -412,12 +398,6 @@ class Progress:
             return None
         collected = sum(1 for pod in covered if not facts.has_node(pod) and pod.ready == "True")
         return (budget.disruptions_allowed or 0) - collected
-
-    def requests_for(self, place: int) -> Iterator[Request]:
-        """Those for all pods of the budget."""
-        for turn, pod in self._tasks_of.get(place, ()):
-            if pod not in turn.guests or not self.guests.is_elsewhere(turn, pod):
-                yield self._request(place, turn, pod)
 
     def _may_count(self, place: int, turn: PlannedTurn, pod: Pod) -> bool:
         """Whether the pod may need a disruption; of guests nobody knows whether they are Ready."""

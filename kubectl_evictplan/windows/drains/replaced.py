@@ -71,6 +71,10 @@ class ReplacedPods:
                 places.update(range(len(self._pods)) if for_ever else self._touched)
         return self._in_order(places)
 
+    def whoever(self) -> Sequence[Pod]:
+        """Every pod that may be made anew."""
+        return self._pods
+
     def of_owners(self, owners: Iterable[OwnerKey]) -> Iterator[Pod]:
         """Every pod of these owners."""
         return self._in_order(place for owner in owners for place in self._of_owner[owner])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from kubectl_evictplan.cluster.timeline import DrainEnd
+from kubectl_evictplan.scenarios.actions.drain import Drain
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS
 from kubectl_evictplan.windows.drains.delays import Range, plus
 from kubectl_evictplan.windows.drains.instants import GAP_NS, NodeDrain, Within
@@ -52,6 +53,16 @@ def ends_ns(turns: Mapping[NodeDrain, TurnBounds]) -> dict[NodeDrain, int]:
         for drain, one in ends.items()
         if one is not None and one.latest_ns is not None
     }
+
+
+def refused_before(
+    until_ns: int, plan: DrainPlan, turns: Mapping[NodeDrain, TurnBounds]
+) -> Iterator[tuple[tuple[Drain, str], int]]:
+    """Nodes that processes have surely refused before that offset, and by when."""
+    for drain, turn in turns.items():
+        by_ns = turn.end.latest_ns if turn.end is not None else None
+        if turn.reasons == {DrainEnd.REFUSED} and by_ns is not None and by_ns < until_ns:
+            yield (plan.drains[drain.process], drain.node), by_ns
 
 
 def row_from(fate: PodFate, start: Range, ended_ns: int, *, exact: bool) -> RowBounds:
