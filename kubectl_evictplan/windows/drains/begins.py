@@ -6,6 +6,7 @@ from kubectl_evictplan.engine.drain_timing import Latency
 from kubectl_evictplan.scenarios.actions.drain import Drain
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS
 from kubectl_evictplan.windows.drains.delays import Range, plus, takes, until_first_node
+from kubectl_evictplan.windows.drains.listed_pods import ListedPods
 from kubectl_evictplan.windows.drains.planned import PlannedTurn
 from kubectl_evictplan.windows.drains.turn_bounds import Passing
 
@@ -26,3 +27,8 @@ def ends_before(calm_ns: int, start: Range, passing: Passing) -> bool:
     if None in passing.reasons:
         return calm_ns >= HORIZON_DEFAULT_MAX_NS
     return start[1] + passing.until[1] < calm_ns
+
+
+def at_least(turn: PlannedTurn) -> PlannedTurn:
+    """The turn without those who can only make it longer: guests, unless the first that is refused ends it."""
+    return turn if turn.options.disable_eviction else turn._replace(guests=ListedPods())

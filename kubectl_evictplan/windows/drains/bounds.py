@@ -29,7 +29,7 @@ from kubectl_evictplan.windows.drains.before import (
     over_by,
     with_any_room,
 )
-from kubectl_evictplan.windows.drains.begins import ends_before, first_start, pause_after
+from kubectl_evictplan.windows.drains.begins import at_least, ends_before, first_start, pause_after
 from kubectl_evictplan.windows.drains.certainty import SureDrains
 from kubectl_evictplan.windows.drains.contest_waits import ContestWaits
 from kubectl_evictplan.windows.drains.contests import Contests, Priced
@@ -215,7 +215,9 @@ class DrainBounds:
                 low_ns, _ = self._past.begin(turn.drain, low_ns, None)
                 low_ns = max(low_ns, before.begins_ns.get(turn.drain, 0))
                 yield turn.drain, low_ns
-                low_ns += self._until_another(turn, low_ns, contests.of_turn(turn, low_ns))
+                low_ns += self._until_another(
+                    turn, low_ns, contests.of_turn(at_least(turn), low_ns)
+                )
 
     def _follow(self, process: int, event: Drain, turns: Sequence[PlannedTurn]) -> None:
         """One process, node after node, as long as it is certain when it comes to the next."""
@@ -336,6 +338,10 @@ class DrainBounds:
                 continue
             if self._requests.is_refused(task.pod, turn):
                 continue
+            if task.replacement:
+                rival = Rival(turn.controller, earliest_ns, latest_ns, task.goes, gone=None)
+                self._rivals.add_replacement(task.pod, rival)
+                continue
             gone = turn.gone_after(task.pod, earliest_ns)
             if gone is not None and not self._ends_in_time(turn, latest_ns, gone, alone=alone):
                 gone = gone[0], HORIZON_DEFAULT_MAX_NS
@@ -350,8 +356,7 @@ class DrainBounds:
                 task.deleted_meanwhile_ns,
                 task.granted or not self._requests.refusing(task.pod, turn),
             )
-            add = self._rivals.add_replacement if task.replacement else self._rivals.add
-            add(task.pod, rival)
+            self._rivals.add(task.pod, rival)
 
     def _asks_on(self, pod: Pod, turn: PlannedTurn) -> bool:
         """Whether kubectl asks for the pod until it is evicted or the time is up, and nothing but its budget refuses it."""

@@ -38,7 +38,7 @@ class ContestWaits:
         if contest.one_by_one:
             by_ns = priced.end_ns
         for task, latest_ns in zip(contest.tasks, priced.latest_ns, strict=True):
-            budgets = self._requests.refusing(task.pod, turn)
+            budgets = () if task.replacement else self._requests.refusing(task.pod, turn)
             waits = not task.replacement and task.pod not in contest.failing
             refused = self._requests.is_refused(task.pod, turn)
             refused = refused and task.pod.deletion_timestamp_ns is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 from msgspec.structs import replace
 
@@ -33,6 +34,7 @@ class OtherEvents:
         self.opens_nodes = any(map(_opens_nodes, events))
         self.displaces = bool(world.unplayed) or any(world.deleted.among(world.snapshot.pods))
         self.controllers_back_ns = _back_ns(events)
+        self.let_end = cache(self._lets_end)
         self._stays_cordoned = all(event.unschedulable is not False for event in events)
 
     def leave_alone(self, pod: Pod) -> bool:
@@ -45,7 +47,7 @@ class OtherEvents:
             and pod.key not in deleted.pods
         )
 
-    def let_end(self, name: str) -> bool:
+    def _lets_end(self, name: str) -> bool:
         """Whether the node's kubelet lives, and says that it is ready, as long as the Node exists: it ends whoever is deleted."""
         node = self._nodes.get(name)
         if node is None:

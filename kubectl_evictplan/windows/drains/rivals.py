@@ -74,7 +74,7 @@ class Rivals:
         self.add_replacement(pod, rival)
 
     def add_replacement(self, pod: Pod, rival: Rival) -> None:
-        """A pod that may be made in its stead."""
+        """A pod that may be made in its stead: of it only instants are told."""
         self._of_name.setdefault(pod.key, []).append(rival)
 
     def forget_names(self) -> None:

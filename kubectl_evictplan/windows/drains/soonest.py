@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from kubectl_evictplan.cluster.readiness import ReadyTimes
 from kubectl_evictplan.kube.disruption import EvictionRules
 from kubectl_evictplan.kube.objects import Pod
+from kubectl_evictplan.scenarios.actions.drain import drains_among
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS, Scenario
 from kubectl_evictplan.windows.drains.begins import first_start, pause_after
 from kubectl_evictplan.windows.drains.covered import CoveredPods
@@ -28,8 +29,10 @@ def plan_of(
     rules: EvictionRules,
 ) -> DrainPlan:
     """The plan of a scenario; ``refusals`` as those of ``DrainPlan``."""
+    if len(drains_among(scenario.events)) < 2 or not world.quiet:
+        return DrainPlan(world, scenario, refusals)
     plan = DrainPlan(world, scenario, refusals, guests=False)
-    if len(plan.processes) < 2 or not world.quiet or plan.disturbed_ns < HORIZON_DEFAULT_MAX_NS:
+    if plan.disturbed_ns < HORIZON_DEFAULT_MAX_NS:
         return plan.with_earliest({}, {})
     return plan.with_earliest({}, dict(_begins(plan, CoveredPods(world, plan, ready, rules))))
 
