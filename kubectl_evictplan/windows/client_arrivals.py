@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, repeat
 from math import ceil
+from typing import TYPE_CHECKING
 
 from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, POD_GC, TAINT_EVICTION
 from kubectl_evictplan.controllers.client_limits import (
@@ -34,7 +35,10 @@ from kubectl_evictplan.windows.outcome import (
     Exploration,
     PossibleEviction,
 )
-from kubectl_evictplan.windows.spans import NEVER_NS, Span
+from kubectl_evictplan.windows.spans import NEVER_NS, Span, merge_spans
+
+if TYPE_CHECKING:
+    from kubectl_evictplan.windows.busy_clients import BusyClient
 
 Row = tuple[EvictionKey, PossibleEviction]
 
@@ -127,8 +131,12 @@ class DeletionArrivals:
         configuration: ControllerConfiguration,
         limit: ClientLimit,
         sent: int = 0,
+        late_ns: int = 0,
+        *,
+        gone: bool = True,
     ) -> None:
-        self._sent = sent
+        """``late_ns``: so much later than told what node lifecycle does to nodes may come; ``gone``: pods may be gone when their deletion is tried."""
+        self._sent, self._late_ns, self._gone = sent, late_ns, gone
         self._result, self._snapshot, self._scenario = result, snapshot, scenario
         self._configuration, self._limit = configuration, limit
         self._numbers = snapshot.stand_ins
@@ -142,15 +150,37 @@ class DeletionArrivals:
             found = self._of_loops(chain.from_iterable(alike))
         else:
             bucket = self._bucket(controller)
-            own = list(self._of(alike))
-            # Of what ticks write of few pods hardly anything is left when these are deleted.
-            if self._shares(controller) and bucket.is_ample([*own, *self._of_drains(alike)]):
-                return None
-            arrivals = [*self._more(controller, alike), *own]
+            arrivals = [*self._of(alike), *self._more_deletions(controller, alike)]
             if bucket.is_ample(arrivals):
                 return None
+            if self._shares(controller):
+                # Of what ticks write hardly anything is left when so few are deleted.
+                if not self.alone(controller, alike).longest:
+                    return None
+                arrivals += self._of_changes()
             found = bucket.waits(arrivals)
         return found if found.any else None
+
+    def alone(
+        self, controller: str, alike: Sequence[Sequence[Row]], beside: Iterable[Arrivals] = ()
+    ) -> BusyClient:
+        """The client where nothing goes through it but these deletions, all of which find their pods, and what is given ``beside`` them."""
+        from kubectl_evictplan.windows.busy_clients import BusyClient  # old releases
+
+        given = self._snapshot, self._scenario, self._configuration, self._limit, self._sent
+        found = DeletionArrivals(self._result, *given, self._late_ns, gone=False)
+        return BusyClient(self._limit, [*found.requests(controller, alike), *beside])
+
+    def requests(self, controller: str, alike: Sequence[Sequence[Row]]) -> Iterator[Arrivals]:
+        """What the controller asks for, one by one, where these are its rows by their windows."""
+        if not alike:
+            return
+        bucket = self._bucket(controller)
+        for one in (*self._of(alike), *self._more_deletions(controller, alike)):
+            if one.in_all:
+                yield one.in_requests(bucket.chain + bucket.beside)
+            if one.others:
+                yield Arrivals(one.low, one.high, one.others)
 
     # -- taint eviction and node lifecycle -------------------------------------------------------------
 
@@ -205,8 +235,10 @@ class DeletionArrivals:
         waiting = self._result.waiting.items()
         return {name: zone for zone, names in waiting for name in names}
 
-    def _more(self, controller: str, alike: Iterable[Sequence[Row]]) -> Iterator[Arrivals]:
-        """Requests that no row of the controller stands for."""
+    def _more_deletions(
+        self, controller: str, alike: Iterable[Sequence[Row]]
+    ) -> Iterator[Arrivals]:
+        """Requests for deletions that no row of the controller stands for."""
         yield from self._deleted_before()
         if controller == TAINT_EVICTION:
             yield from self._begun_before(alike)
@@ -215,8 +247,6 @@ class DeletionArrivals:
                 number = self._numbers.get(cancel.pod, 1)
                 yield _arrivals((window.earliest_ns, window.latest_ns), 0, number)
             yield from self._deleted_again(alike)
-        if self._shares(controller):
-            yield from self._of_changes()
 
     def _deleted_before(self) -> Iterator[Arrivals]:
         """What was deleted just before the start: nobody sees by whom."""
@@ -252,31 +282,87 @@ class DeletionArrivals:
         Each of that is a task of its own (``AddWork`` after ``CancelWork``); whoever is gone by then is asked for five times. A countdown
         that has not run out is told anew at most: an event.
         """
-        lots: Counter[Span] = Counter()
-        told: Counter[Span] = Counter()
-        again = self._taints_written_again()
+        again, lots = self._taints_written_again(), Counter[Span]()
         new = [
             (event.at_ns, event.latest_ns) for event in self._scenario.events if event.manager_up
         ]
-        if again or new:
-            for key, found in chain.from_iterable(alike):
-                number = self._numbers.get(key.pod, 1)
-                for span in again.get(found.node, ()):
-                    (lots if found.earliest_ns <= span[1] else told)[span] += number
-                for span in new:
-                    if found.earliest_ns <= span[1] + _PROCESS_NS:
-                        lots[span] += 2 * number
+        due = self._due(alike if again or new else ())
+        yield from self._with_taints(again, due)
+        for span in new:
+            for pods in due.values():
+                lots[span] += 2 * _number_due(pods, span[1] + _PROCESS_NS)
         for event in self._scenario.events:
             if isinstance(event, SetTolerations):
                 lots[event.at_ns, event.latest_ns] += len(event.pods)
-        tries = (_TRIES + 2) / 3 if self._configuration.disruption_condition else _TRIES
         for span, number in lots.items():
-            yield _arrivals(span, ceil(number * tries))
+            yield _arrivals(span, ceil(number * self._tries))
+
+    @property
+    def _tries(self) -> float:
+        """How many tasks one is that may fail, for what it asks."""
+        if not self._gone:
+            return 1.0
+        return (_TRIES + 2) / 3 if self._configuration.disruption_condition else _TRIES
+
+    def _with_taints(
+        self,
+        again: Mapping[str, Sequence[tuple[Span, int, int]]],
+        due: Mapping[str, Mapping[int, int]],
+    ) -> Iterator[Arrivals]:
+        # Of each stretch how many deletions may come in it, and how many of them at once.
+        lots: defaultdict[Span, list[int]] = defaultdict(lambda: [0, 0])
+        told: Counter[Span] = Counter()
+        for node, stretches in again.items():
+            of_node = due.get(node, {})
+            for span, number, at_once in stretches:
+                pods = _number_due(of_node, span[1])
+                lots[span][0] += number * pods
+                lots[span][1] += at_once * pods
+                told[span] += number * (sum(of_node.values()) - pods)
+        period = self._configuration.node_monitor_period_ns / SECOND_NS
+        for (low_ns, high_ns), numbers in lots.items():
+            every, at_once = (ceil(number * self._tries) for number in numbers)
+            yield line(low_ns / SECOND_NS, high_ns / SECOND_NS, every, at_once, 1 / period)
         for span, number in told.items():
             yield _arrivals(span, 0, number)
 
-    def _taints_written_again(self) -> dict[str, list[Span]]:
-        """When NoExecute taints are put on nodes and taken off, whoever does it; but for the first one of each node, for which its pods are deleted."""
+    def _due(self, alike: Iterable[Sequence[Row]]) -> Mapping[str, Mapping[int, int]]:
+        """By node how many of its pods may be deleted from which instant on."""
+        first: dict[tuple[str, str, str], int] = {}
+        for several in alike:
+            at_ns = several[0][1].earliest_ns
+            for key, found in several:
+                pod = found.node, key.pod, key.uid
+                first[pod] = min(at_ns, first.get(pod, at_ns))
+        due: defaultdict[str, Counter[int]] = defaultdict(Counter)
+        for (node, name, _), at_ns in first.items():
+            due[node][at_ns] += self._numbers.get(name, 1)
+        return due
+
+    @cached_property
+    def _by_people(self) -> set[str]:
+        """Nodes whose taints people change."""
+        events = self._scenario.events
+        changes = (event for event in events if isinstance(event, AddTaint | RemoveTaint))
+        return {name for event in changes for name in event.nodes}
+
+    def _taints_written_again(self) -> dict[str, list[tuple[Span, int, int]]]:
+        """When NoExecute taints are put on nodes and taken off, whoever does it; but for the first one of each node, for which its pods are deleted.
+
+        Stretches, in each of which it happens so often, and so often at once: a tick exchanges one taint for another at most.
+        """
+        found: dict[str, list[tuple[Span, int, int]]] = {}
+        for name, spans in self._taints_written().items():
+            spans.sort(key=lambda span: span[1])
+            again = sorted(spans[1:])
+            for stretch in merge_spans(again, 0):
+                number = sum(stretch[0] <= span[0] <= stretch[1] for span in again)
+                at_once = number if name in self._by_people else min(number, 2)
+                found.setdefault(name, []).append((stretch, number, at_once))
+        return found
+
+    def _taints_written(self) -> dict[str, list[Span]]:
+        """When NoExecute taints are put on nodes and taken off, whoever does it."""
         found: defaultdict[str, list[Span]] = defaultdict(list)
         only_silent = self._result.only_silent
         for (key, _), window in self._result.nodes.windows.items():
@@ -285,7 +371,8 @@ class DeletionArrivals:
                 and key.what in (TAINT_ADDED, TAINT_REMOVED)
                 and key.value in _TAINTS
             ):
-                found[key.node].append((window.earliest_ns, window.latest_ns))
+                latest_ns = window.latest_ns + self._late_ns
+                found[key.node].append((window.earliest_ns, latest_ns))
         for event in self._scenario.events:
             if isinstance(event, AddTaint | RemoveTaint):
                 for name in event.nodes:
@@ -293,11 +380,7 @@ class DeletionArrivals:
         for node in self._snapshot.nodes:
             if node.taints and node.name in found and no_execute_taints(node.taints):
                 found[node.name].append(_BEFORE)
-        return {
-            name: sorted(spans, key=lambda span: span[1])[1:]
-            for name, spans in found.items()
-            if len(spans) > 1
-        }
+        return found
 
     def _of_changes(self) -> Iterator[Arrivals]:
         """What node lifecycle writes where it is seen that a node is ready, or is not."""
@@ -342,6 +425,11 @@ class DeletionArrivals:
             late = max(number - self._limit.burst, 0) / self._limit.qps
             longest[-2:] = late, late
         return Waits(instants, longest)
+
+
+def _number_due(pods: Mapping[int, int], until_ns: int) -> int:
+    """How many of them may be deleted by then for the first time."""
+    return sum(number for at_ns, number in pods.items() if at_ns <= until_ns)
 
 
 def _arrivals(span: Span, tasks: int, others: int = 0) -> Arrivals:

@@ -30,6 +30,8 @@ from kubectl_evictplan.controllers.client_limits import ClientLimit
 _WAITING = (0, 3, 12, 48)
 # Of more arrivals than these neighbours are one.
 _ARRIVALS_MAX = 16
+# ... and of more than these any two.
+_LOOKED_AT_MAX = 128
 
 
 class Arrivals(msgspec.Struct, frozen=True):
@@ -68,6 +70,12 @@ class Arrivals(msgspec.Struct, frozen=True):
             return msgspec.structs.replace(self, most=inf)
         return msgspec.structs.replace(self, at_once=int(self.most), rate=0.0, most=inf)
 
+    def in_requests(self, requests: int) -> Arrivals:
+        """The same as requests, of which each task makes so many; those that no task makes are not among them."""
+        return Arrivals(
+            self.low, self.high, self.at_once * requests, self.rate * requests, self.most * requests
+        )
+
     def with_other(self, other: Arrivals) -> Arrivals:
         """Both as one, at least as much at any time."""
         return Arrivals(
@@ -99,7 +107,7 @@ class Bucket(msgspec.Struct, frozen=True):
 
     def waits(self, arrivals: Iterable[Arrivals]) -> Waits:
         """How much later than without limits tasks are done, by the instant at which they come."""
-        every = _few(sorted(arrivals, key=lambda one: (one.low, one.high)))
+        every = few(sorted(arrivals, key=lambda one: (one.low, one.high)))
         # What comes faster than it is let through waits longest somewhere in between, where ``most`` of them have come.
         if sum(one.rate for one in every) * (self.chain + self.beside) >= self.limit.qps:
             every = [one.uncounted for one in every]
@@ -121,7 +129,7 @@ class Bucket(msgspec.Struct, frozen=True):
 
     def _where_counted(self, every: Sequence[Arrivals], since: float, at: float) -> float:
         """The first bound, where the bucket was full last at ``since``."""
-        tasks = _within(every, since, at)
+        tasks = within(every, since, at)
         others = sum(one.others for one in every if one.low <= at and one.high >= since)
         served = self.limit.burst + self.limit.qps * (at - since)
         made = tasks * (self.chain + self.beside) + others - served
@@ -132,7 +140,7 @@ class Bucket(msgspec.Struct, frozen=True):
     ) -> float:
         """The second bound, where no more tasks than ``waiting`` were under way last at ``since``."""
         share = (waiting + 1) / (waiting + 1 + others)
-        tasks = _within(every, since, at) + waiting
+        tasks = within(every, since, at) + waiting
         made = tasks * self.chain - self.limit.qps * share * (at - since)
         return self._through(every, since, at, made, 0, others)
 
@@ -149,12 +157,12 @@ class Bucket(msgspec.Struct, frozen=True):
 
         So many ``others`` are in line before each.
         """
-        before, later = _within(every, since, at), 0.0
+        before, later = within(every, since, at), 0.0
         through = made + others
         for number in range(1, self.chain):
             if through <= 0:
                 break
-            came = _within(every, since, at + through / self.limit.qps) - before
+            came = within(every, since, at + through / self.limit.qps) - before
             later += came
             through = made + (number + 1) * others + beside * came + later
         return max(through, 0.0) / self.limit.qps
@@ -185,12 +193,18 @@ def line(low: float, high: float, tasks: int, at_once: int, rate: float) -> Arri
     return Arrivals(low, high, at_once, at_once * rate, tasks)
 
 
-def _within(every: Iterable[Arrivals], since: float, until: float) -> float:
+def within(every: Iterable[Arrivals], since: float, until: float) -> float:
+    """How many tasks of all these can come in a stretch of time."""
     return sum(one.within(since, until) for one in every)
 
 
-def _few(every: list[Arrivals]) -> list[Arrivals]:
+def few(every: list[Arrivals]) -> list[Arrivals]:
     """The same as few enough arrivals: neighbours are one that take the shortest stretch together."""
+    while len(every) > _LOOKED_AT_MAX:
+        last = every[-1:] if len(every) % 2 else []
+        every = [
+            one.with_other(next_one) for one, next_one in zip(every[::2], every[1::2], strict=False)
+        ] + last
     while len(every) > _ARRIVALS_MAX:
         together = [one.with_other(other) for one, other in pairwise(every)]
         place = min(

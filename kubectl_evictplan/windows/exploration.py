@@ -125,10 +125,17 @@ def let_clients_wait(
     if never_waits(snapshot, rows + sent, configuration):
         return
     from kubectl_evictplan.windows.client_arrivals import waits_of_deletions  # rarely needed
-    from kubectl_evictplan.windows.slow_ticks import span_slow_ticks
 
     given = snapshot, scenario, configuration
-    span_slow_ticks(result, *given)
+    spanned = False
+    if not configuration.separate_taint_eviction:
+        from kubectl_evictplan.windows.shared_client import span_shared_client  # old releases
+
+        spanned = span_shared_client(result, *given, sent)
+    if not spanned:
+        from kubectl_evictplan.windows.slow_ticks import span_slow_ticks
+
+        span_slow_ticks(result, *given)
     if result.evictions and (waits := waits_of_deletions(result, *given, sent)):
         from kubectl_evictplan.windows import throttled_evictions  # more rarely
 

@@ -31,6 +31,7 @@ from kubectl_evictplan.windows.node_courses import (
     NodeCourse,
     Standing,
 )
+from kubectl_evictplan.windows.noticing import ON_TIME, Lateness
 from kubectl_evictplan.windows.processes_up import ProcessLife
 from kubectl_evictplan.windows.spans import NEVER_NS, Span
 from kubectl_evictplan.windows.spent_tokens import (
@@ -119,13 +120,15 @@ class LatestServices:
         snapshot: ClusterSnapshot,
         scenario: Scenario,
         configuration: ControllerConfiguration,
+        late: Lateness = ON_TIME,
     ) -> None:
         self._snapshot = snapshot
         self._scenario = scenario
         self._configuration = configuration
+        self._late_ns = late.pass_ns
         self._period_ns = configuration.node_monitor_period_ns
         self._leaves_entries = configuration.profile.queue_mode == "SETREMOVE"
-        self.rates = ZoneRates(snapshot, scenario, configuration)
+        self.rates = ZoneRates(snapshot, scenario, configuration, late)
         self._courses = self.rates.courses
         self._members = self.rates.members
         self._runs: dict[str, list[Run]] = {}
@@ -275,7 +278,7 @@ class LatestServices:
             blocked = bool(spells.unbounded) or self._may_be_blocked(zone, until_ns)
             latest_ns = None if blocked else self._last_entry_ns(zone, run, from_ns)
             return latest_ns if latest_ns is not None and latest_ns < until_ns else None
-        step_ns, token_ns = self._courses.step_max_ns, token_max_ns(run.rate_qps)
+        step_ns, token_ns = self._courses.step_max_ns, self._token_max_ns(run)
         begun_ns = run.segments[0][0]
         # The limiter has its rate from then on, and may be a new one; and a tick has put the node in line.
         steady_ns = begun_ns + 3 * step_ns
@@ -297,16 +300,45 @@ class LatestServices:
             if taken is None:
                 return None
             before_ns, waits = latest_ns, max(taken - is_full, 0)
-            latest_ns = settled_ns + PASS_LAG_MAX_NS + waits * token_ns
+            latest_ns = settled_ns + self._lag_max_ns + waits * token_ns
             if latest_ns <= before_ns:
                 break
         others = spells.others(name, (from_ns, settled_ns), wasted)
         if others is not None:
-            in_turn_ns = _in_turn_ns(others, run, settled_ns, full=is_full)
+            in_turn_ns = self._in_turn_ns(others, run, settled_ns, full=is_full)
             latest_ns = min(latest_ns, in_turn_ns)
         if latest_ns >= until_ns or spells.tokens((since_ns, latest_ns), wasted) is None:
             return None
         return latest_ns
+
+    def _in_turn_ns(self, others: Sequence[Span], run: Run, settled_ns: int, *, full: bool) -> int:
+        """When a node that is in line at ``settled_ns`` is served at the latest: each token before its own is taken by another one that can be in line then.
+
+        ``full``: there is a token then, unless one of them has just taken it.
+        """
+        most_ns, least_ns = self._token_max_ns(run), token_min_ns(run.rate_qps)
+        to_come, able = sorted(others, reverse=True), list[int]()
+        for before in count(-int(full)):
+            low_ns = settled_ns + (before * least_ns if before >= 0 else -most_ns)
+            high_ns = settled_ns + self._lag_max_ns + (before + 1) * most_ns
+            while to_come and to_come[-1][0] <= high_ns:
+                heappush(able, to_come.pop()[1])
+            while able and able[0] < low_ns:
+                heappop(able)
+            if not able:
+                return high_ns
+            # Whose time is over first.
+            heappop(able)
+        raise AssertionError("there are only so many")
+
+    @property
+    def _lag_max_ns(self) -> int:
+        """From a token and a node in line to the taint."""
+        return PASS_LAG_MAX_NS + self._late_ns
+
+    def _token_max_ns(self, run: Run) -> int:
+        """How long after the one before it a token is spent at the latest, where somebody waits."""
+        return token_max_ns(run.rate_qps) + self._late_ns
 
     def _has_its_token(self, zone: str, until_ns: int) -> bool:
         """Whether the process that runs until then surely has a token of the zone at the start, of the limiter that the zone has since long before."""
@@ -317,7 +349,7 @@ class LatestServices:
         """Likewise where every tick puts another entry in line of each node that waits (1.19.0-8, 1.20.0-4): first in, first out."""
         settled_ns = from_ns + 3 * self._courses.step_max_ns
         tokens = 1 + self._entries(zone, settled_ns)
-        return settled_ns + PASS_LAG_MAX_NS + tokens * token_max_ns(run.rate_qps)
+        return settled_ns + self._lag_max_ns + tokens * self._token_max_ns(run)
 
     def _era_of(self, from_ns: int, until_ns: int) -> tuple[ProcessLife, int]:
         """The process that runs all that time, and between which times of all zones down it is."""
@@ -396,27 +428,6 @@ class LatestServices:
             for _, low_ns, high_ns in member.course.not_ready()
             if max(low_ns, since_ns) <= min(high_ns, until_ns)
         )
-
-
-def _in_turn_ns(others: Sequence[Span], run: Run, settled_ns: int, *, full: bool) -> int:
-    """When a node that is in line at ``settled_ns`` is served at the latest: each token before its own is taken by another one that can be in line then.
-
-    ``full``: there is a token then, unless one of them has just taken it.
-    """
-    most_ns, least_ns = token_max_ns(run.rate_qps), token_min_ns(run.rate_qps)
-    to_come, able = sorted(others, reverse=True), list[int]()
-    for before in count(-int(full)):
-        low_ns = settled_ns + (before * least_ns if before >= 0 else -most_ns)
-        high_ns = settled_ns + PASS_LAG_MAX_NS + (before + 1) * most_ns
-        while to_come and to_come[-1][0] <= high_ns:
-            heappush(able, to_come.pop()[1])
-        while able and able[0] < low_ns:
-            heappop(able)
-        if not able:
-            return high_ns
-        # Whose time is over first.
-        heappop(able)
-    raise AssertionError("there are only so many")
 
 
 def _surely_down(course: NodeCourse, segments: Sequence[Span]) -> Iterator[list[Span]]:

@@ -34,7 +34,7 @@ from kubectl_evictplan.scenarios.actions.processes import (
 )
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.windows.newest_statuses import heard_until_ns
-from kubectl_evictplan.windows.noticing import Noticing
+from kubectl_evictplan.windows.noticing import ON_TIME, Lateness, Noticing
 from kubectl_evictplan.windows.processes_up import ProcessLife, process_lives
 from kubectl_evictplan.windows.spans import NEVER_NS, Span
 from kubectl_evictplan.windows.spent_tokens import all_down_until_ns
@@ -128,12 +128,14 @@ class NodeCourses:
         configuration: ControllerConfiguration,
         step_max_ns: int,
         all_down: Span | None = None,
+        late: Lateness = ON_TIME,
     ) -> None:
-        """``step_max_ns``: ticks of the monitor come at most so far apart.
+        """``step_max_ns``: ticks of the monitor come at most so far apart, ``late`` as they may be.
 
         ``all_down``: all zones may be down within that: grace periods may begin anew at any time until the tick after it, of whoever
         is not given up before.
         """
+        self._late = late
         self.lives = process_lives(scenario)
         self._snapshot = snapshot
         self._scenario = scenario
@@ -320,7 +322,8 @@ class NodeCourses:
     def _renews_too_slowly(self, name: str) -> bool:
         grace_ns = self._configuration.node_monitor_grace_period_ns
         longest_ns = longest_renewal_ns(self._snapshot.leases.get(name))
-        return longest_ns >= grace_ns - self.step_max_ns
+        # However late a tick is, it looks for a new Lease before it gives a node up.
+        return longest_ns >= grace_ns - (self.step_max_ns - self._late.tick_ns)
 
     def _noticed(self, heartbeat: Span) -> Span:
         """When a tick may give up a node of that last heartbeat, and until when one surely has."""
@@ -382,7 +385,8 @@ class NodeCourses:
     ) -> Iterator[Standing]:
         for life in self.lives:
             low_ns = max(may_be_put[0], life.begins[0], 0)
-            high_ns = min(may_be_put[1], life.ends_ns)
+            # What a pass asks for is written, whatever has become of the node by then.
+            high_ns = min(may_be_put[1] + self._late.pass_ns, life.ends_ns)
             if low_ns <= high_ns:
                 until_ns = self._taken_off(high_ns, stretches)
                 yield Standing(Taint(key, NO_EXECUTE), (low_ns, high_ns), until_ns)

@@ -5,8 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
+import msgspec
+
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.windows.spans import Span
+
+
+class Lateness(msgspec.Struct, frozen=True):
+    """How much later than its period a tick can come or write, and how much later a pass can put its taint on, or be over."""
+
+    tick_ns: int = 0
+    pass_ns: int = 0
+
+
+ON_TIME = Lateness()
 
 
 class Noticing:

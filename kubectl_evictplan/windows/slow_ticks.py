@@ -53,7 +53,7 @@ _OF_PASS, _AHEAD = 4, 4
 _OF_TAINT = 2
 
 
-class _Late(msgspec.Struct, frozen=True):
+class Late(msgspec.Struct, frozen=True):
     """How much later a node is given up, how much later it is tainted and its pods go, and how late its ticks end.
 
     ``together``: late ticks may find it with others.
@@ -65,7 +65,7 @@ class _Late(msgspec.Struct, frozen=True):
     together: bool = False
 
 
-_NOT_LATE = _Late(0, 0, 0)
+_NOT_LATE = Late(0, 0, 0)
 
 
 class _Met(msgspec.Struct, frozen=True):
@@ -95,11 +95,11 @@ def span_slow_ticks(
     writes = _Writes(result, snapshot, starts, configuration, limit)
     if not (writes.wait and (late := _late(result, writes, configuration, limit))):
         return
-    sure = _sure(result, snapshot, scenario)
+    sure = only_late(result, snapshot, scenario)
     together = {name for name, one in late.items() if one.together}
     given = snapshot, scenario, configuration
     old_rates = OldRates(result, writes.late_at, together, sure, *given)
-    _put(result, late, scenario.end_ns, sure)
+    put_off(result, late, scenario.end_ns, sure)
     old_rates.put(scenario.end_ns)
 
 
@@ -274,9 +274,9 @@ def _late(
     writes: _Writes,
     configuration: ControllerConfiguration,
     limit: ClientLimit,
-) -> dict[str, _Late]:
+) -> dict[str, Late]:
     """By node how late it is, and what follows it."""
-    profile, late = configuration.profile, dict[str, _Late]()
+    profile, late = configuration.profile, dict[str, Late]()
     given_up: defaultdict[str, list[Span]] = defaultdict(list)
     for (key, _), window in result.nodes.windows.items():
         if key.what == READY:
@@ -310,7 +310,7 @@ def _late(
         if first and profile.taint_on_current_condition and not _meets(result, span):
             tainted_ns = min(tick_ns, max(up_ns.values()) + soon_ns)
         together = len(names) > 1 and any(up_ns.values())
-        late.update((name, _Late(up_ns[name], tainted_ns, tick_ns, together)) for name in names)
+        late.update((name, Late(up_ns[name], tainted_ns, tick_ns, together)) for name in names)
     return late
 
 
@@ -345,7 +345,7 @@ def _courses(result: Exploration) -> Iterator[tuple[Span, list[str]]]:
         yield together, names
 
 
-def _sure(result: Exploration, snapshot: ClusterSnapshot, scenario: Scenario) -> set[str]:
+def only_late(result: Exploration, snapshot: ClusterSnapshot, scenario: Scenario) -> set[str]:
     """Nodes to which nothing happens but silence: what follows that comes, however late."""
     busy = nodes_with_other_events(snapshot, scenario)
     if busy is None:
@@ -361,14 +361,14 @@ def _sure(result: Exploration, snapshot: ClusterSnapshot, scenario: Scenario) ->
     return result.only_silent | (every - heard - busy)
 
 
-def _put(
-    result: Exploration, late: Mapping[str, _Late], horizon_ns: int, certain: Set[str]
+def put_off(
+    result: Exploration, late: Mapping[str, Late], horizon_ns: int, certain: Set[str]
 ) -> None:
     """Make it all as late, and be certain only of what follows silence alone and comes before the horizon."""
     result.ticks_late_ns = max(one.tick_ns for one in late.values())
     result.late_ns += result.ticks_late_ns
     changes = result.nodes.windows.items()
-    since_ns = min(window.earliest_ns for (key, _), window in changes if key.node in late)
+    since_ns = min((w.earliest_ns for (key, _), w in changes if key.node in late), default=0)
     for (change, _), window in changes:
         if not follows_ticks(change) or window.latest_ns < since_ns:
             continue
@@ -383,7 +383,7 @@ def _put(
     first: dict[tuple[int, int], PossibleEviction] = {}
     for key, row in result.evictions.items():
         late_ns = late[row.node].tainted_ns if row.node in late else 0
-        if not (late_ns and _follows(key, row)):
+        if not (late_ns and follows_lifecycle(key, row)):
             continue
         if row.until_queued is None:
             result.evictions[key] = _later(row, late_ns, horizon_ns, certain)
@@ -410,7 +410,7 @@ def _put_off(window: WindowOverRuns, late_ns: int, horizon_ns: int, *, sure: boo
         window.latest_ns = max(window.latest_ns, min(latest_ns, horizon_ns))
 
 
-def _follows(key: EvictionKey, row: PossibleEviction) -> bool:
+def follows_lifecycle(key: EvictionKey, row: PossibleEviction) -> bool:
     """Whether the deletion follows what node lifecycle does to the node."""
     if key.controller != TAINT_EVICTION:
         return key.controller == NODE_LIFECYCLE

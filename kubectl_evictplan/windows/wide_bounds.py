@@ -17,6 +17,7 @@ from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.change_bounds import ChangeBounds
 from kubectl_evictplan.windows.latest_services import LatestServices
+from kubectl_evictplan.windows.noticing import ON_TIME, Lateness
 from kubectl_evictplan.windows.outcome import EvictionKey, Exploration, PossibleEviction
 from kubectl_evictplan.windows.spans import NEVER_NS, merge_spans
 from kubectl_evictplan.windows.sure_evictions import SureEvictions
@@ -38,10 +39,14 @@ class WideBounds(NamedTuple):
 
     @classmethod
     def of(
-        cls, snapshot: ClusterSnapshot, scenario: Scenario, configuration: ControllerConfiguration
+        cls,
+        snapshot: ClusterSnapshot,
+        scenario: Scenario,
+        configuration: ControllerConfiguration,
+        late: Lateness = ON_TIME,
     ) -> WideBounds:
-        """Those of the scenario; nothing is explored for them."""
-        services = LatestServices(snapshot, scenario, configuration)
+        """Those of the scenario; nothing is explored for them. ``late``: how much later than by themselves ticks and passes may come."""
+        services = LatestServices(snapshot, scenario, configuration, late)
         fates = WideFates(snapshot, scenario, configuration, services)
         sure = SureEvictions(scenario, configuration, services, fates)
         return cls(services.rates, ChangeBounds(snapshot, scenario, services), fates, sure)

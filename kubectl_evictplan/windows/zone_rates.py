@@ -28,6 +28,7 @@ from kubectl_evictplan.controllers.node_lifecycle.zone_states import (
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.node_courses import NodeCourse, NodeCourses, Stretch
+from kubectl_evictplan.windows.noticing import ON_TIME, Lateness
 from kubectl_evictplan.windows.spans import NEVER_NS, Span
 from kubectl_evictplan.windows.spent_tokens import StatesBefore
 from kubectl_evictplan.windows.unknowns.tick_meetings import monitor_cost_max_ns
@@ -78,13 +79,15 @@ class ZoneRates:
         snapshot: ClusterSnapshot,
         scenario: Scenario,
         configuration: ControllerConfiguration,
+        late: Lateness = ON_TIME,
     ) -> None:
         self._snapshot = snapshot
         self._scenario = scenario
         self._configuration = configuration
         given = snapshot, scenario, configuration
         step_max_ns = configuration.node_monitor_period_ns + monitor_cost_max_ns(snapshot)
-        self.courses = NodeCourses(*given, step_max_ns)
+        step_max_ns += late.tick_ns
+        self.courses = NodeCourses(*given, step_max_ns, late=late)
         self._membership = ZoneMembership(configuration)
         self.zones_of: dict[str, set[str]] = {}
         self._known: dict[Span, dict[str, States]] = {}
@@ -97,7 +100,7 @@ class ZoneRates:
         self.all_down_until_ns = None if all_down is None else all_down[1]
         if all_down is not None:
             # Grace periods begin anew when that is over.
-            self.courses = NodeCourses(*given, step_max_ns, all_down)
+            self.courses = NodeCourses(*given, step_max_ns, all_down, late)
             self.members = self._members()
 
     def _members(self) -> dict[str, list[Member]]:
