@@ -11,6 +11,7 @@ from kubectl_evictplan.cluster.readiness import ReadyTimes
 from kubectl_evictplan.impact.assess import with_impact
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.windows.drains.accounts import Account
+from kubectl_evictplan.windows.drains.progress import Progress
 from kubectl_evictplan.windows.drains.runs import explore_drains
 
 
@@ -74,3 +75,24 @@ def test_of_many_pods_few_runs_are_played() -> None:
         assert len(seen) == explored.answers.runs
         played[pods] = len(seen)
     assert played[40] < played[1] / 2
+
+
+def _priced(nodes: int, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How often it is found out what a budget costs, where two processes drain so many nodes each and ask the same budgets."""
+    ours, theirs = ([f"{name}{at:03}" for at in range(nodes)] for name in "ab")
+    apps = [
+        App(f"app{at:03}", [ours[at], ours[at + 1], theirs[at], theirs[at + 1]], most=1)
+        for at in range(0, nodes, 2)
+    ]
+    found = []
+    asked = Progress._once_ns
+    with monkeypatch.context() as patched:
+        patched.setattr(Progress, "_once_ns", lambda *told: (found.append(1), asked(*told))[1])
+        snapshot = drained_cluster(*apps, nodes=[*ours, *theirs, "other"])
+        proven(snapshot, drain(*ours), drain(*theirs))
+    return len(found)
+
+
+def test_a_budget_is_priced_for_the_nodes_that_ask_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Not for each node of its process once more, which would be five times as often.
+    assert _priced(72, monkeypatch) < 3.5 * _priced(36, monkeypatch)
