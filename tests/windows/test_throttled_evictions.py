@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from building.builders import (
     default_tolerations,
+    epoch_ns,
     make_event,
     make_node,
     make_pod,
@@ -13,6 +14,7 @@ from building.builders import (
     tolerates,
 )
 from building.warning_runs import configured
+from msgspec.structs import replace
 
 from kubectl_evictplan.kube.objects import Pod, Toleration
 from kubectl_evictplan.prediction.document import Prediction
@@ -196,3 +198,17 @@ def test_pods_that_a_drain_may_send_to_a_node_wait_with_those_of_its_taint() -> 
     beside = told([*crowd(9), *crowd(20, "n2")], drain, TAINT)
     assert latest(beside) > latest(alone) + 2
     assert {one.certainty for one in beside.evictions if one.node == "n1"} == {"certain"}
+
+
+def test_what_a_process_deletes_that_has_just_begun_may_be_gone_when_it_is_tried() -> None:
+    """Each pod twice, and five times whom the second request does not find."""
+    nodes = [make_node("n1", taints=["a:NoExecute"]), make_node("n2"), make_node("n3")]
+    snapshot = make_snapshot(nodes, crowd(20))
+    leader = replace(snapshot.control_plane, leader_acquire_time_ns=epoch_ns(-1))
+    taint = make_event(5, "taint", "n2", taint="a=b:NoExecute")
+    snapshot = replace(snapshot, control_plane=leader, pods=[*snapshot.pods, make_pod("p", "n2")])
+    scenario = make_scenario([taint], horizon=100)
+    prediction = predict(snapshot, scenario, configured("1.25"))
+    # With an event of each, and once more what is told of them.
+    requests = 20 * (1 + 1) + 20 * (5 + 1) + 20 * (1 + 1)
+    assert latest(prediction, "n2") > -1 + (requests - 30) / 20
