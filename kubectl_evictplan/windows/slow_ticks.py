@@ -170,13 +170,22 @@ class _Writes:
             late_ns = new_ns
             changes, requests = self._between(since_ns, high_ns + late_ns)
             new_ns = self._made(requests - own)
-        return _Met(changes, late_ns + self._shifted(since_ns))
+        return _Met(changes, late_ns + self._shifted(low_ns, high_ns))
 
-    def _shifted(self, until_ns: int) -> int:
-        """How much later in their period ticks come than the one that saw a last renewal a grace period before."""
-        since_ns = until_ns - self._grace_ns
-        before = (s for s in self._stretches if s[0] < until_ns and s[1] >= since_ns)
-        return min(sum(self._made(self._between(*s)[1]) for s in before), self._period_ns)
+    def _shifted(self, low_ns: int, high_ns: int) -> int:
+        """How much later than without limits ticks saw the last renewal of who is given up then, or come after it.
+
+        One that was renewed while a tick waited is seen by the next one; else ticks only come later in their period.
+        """
+        until_ns = low_ns - self._since_ns
+        renewed = low_ns - self._grace_ns - self._period_ns, high_ns - self._grace_ns
+        seen_ns = later_ns = 0
+        for span in self._stretches:
+            if span[0] <= renewed[1] and span[1] >= renewed[0]:
+                seen_ns += self._made(self._between(*span)[1])
+            elif span[0] < until_ns and span[1] >= until_ns - self._grace_ns:
+                later_ns += self._made(self._between(*span)[1])
+        return seen_ns + min(later_ns, self._period_ns)
 
     def _between(self, since_ns: int, until_ns: int) -> tuple[int, int]:
         """How many changes can be then, and in how many requests."""

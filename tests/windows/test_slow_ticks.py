@@ -103,6 +103,20 @@ def test_who_is_found_silent_later_waits_for_the_tick_that_marks_many() -> None:
     )
 
 
+def test_a_last_renewal_that_a_tick_does_not_see_while_it_waits_is_seen_by_the_next_one() -> None:
+    stops = [make_event(1, "kubelet-stop", "n1"), make_event(43, "kubelet-stop", "n2")]
+    few, many = (
+        predict(
+            make_snapshot(NODES, crowd(number)),
+            make_scenario(stops, horizon=400),
+            configured("1.29"),
+        )
+        for number in (5, 110)
+    )
+    late = (4 + 2 * 110 + 4 - 30) / 20
+    assert latest(many, UNKNOWN, "n2") - latest(few, UNKNOWN, "n2") == pytest.approx(late, abs=0.01)
+
+
 def restarted(number: int, flags: dict[str, str] | None = None) -> Prediction:
     """A new process finds so many nodes tainted."""
     taints = ["node.kubernetes.io/unreachable:NoExecute"]
