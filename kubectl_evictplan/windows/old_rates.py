@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Set
 from functools import cached_property
+from itertools import count
 
 import msgspec
 
@@ -135,8 +136,8 @@ class OldRates:
         node = self._at_start.get(name)
         return node is None or node.ready_status == TRUE
 
-    def _old_rates(self) -> Iterator[tuple[str, list[Span]]]:
-        """Zones with the times in which an old rate may stand although no run shows it."""
+    def _old_rates(self) -> Iterator[tuple[str, list[Span], int]]:
+        """Zones with the times in which an old rate may stand although no run shows it, and for how long after that a token may come sooner."""
         configuration, together = self._configuration, list[Span]()
         for (key, _), window in self._result.zones.windows.items():
             span = window.earliest_ns, window.latest_ns
@@ -144,7 +145,7 @@ class OldRates:
             if late_ns and self._all_down is not None and key.state == FULL:
                 together.append((span[0], span[1] + late_ns))
         for zone, names in self._zones.items():
-            # A limiter of another rate has no token where the one before it has none: a token later it tells when that is.
+            # A limiter of another rate has no token where the one before it has none. Where it comes later it may have one.
             secondary, rest_ns = configuration.secondary_node_eviction_rate_qps, 0
             if len(names) > configuration.large_cluster_size_threshold and secondary > 0:
                 rest_ns = int(SECOND_NS / secondary)
@@ -153,9 +154,9 @@ class OldRates:
                 span = window.earliest_ns, window.latest_ns
                 changes = key.zone == zone and PARTIAL in self._states[zone]
                 if changes and (late_ns := self._late_at(span)):
-                    spans.append((span[0], span[1] + late_ns + rest_ns))
+                    spans.append((span[0], span[1] + late_ns))
             if spans:
-                yield zone, list(merge_spans(sorted(spans), 0))
+                yield zone, list(merge_spans(sorted(spans), 0)), rest_ns
 
     def _spells(self, name: str) -> Iterator[_Spell]:
         """The times in which the node may not be ready."""
@@ -169,10 +170,12 @@ class OldRates:
                 yield _Spell(status, max(low_ns, 0), next(later, NEVER_NS), found=low_ns >= 0)
 
     def _at_old_rates(self) -> Iterator[_Tainted]:
-        for zone, spans in self._old_rates():
+        for zone, spans, rest_ns in self._old_rates():
             for name in self._zones[zone]:
                 for spell in self._spells(name):
                     yield from self._within(name, spell, spans)
+                    if rest_ns and spell.found:
+                        yield from self._sooner_within(name, spell, spans, rest_ns)
 
     def _within(self, name: str, spell: _Spell, spans: Iterable[Span]) -> Iterator[_Tainted]:
         in_line_ns = spell.low_ns + (self._queued_ns if spell.found else 0)
@@ -189,6 +192,15 @@ class OldRates:
             high_ns = min(high_ns, span[1])
             if low_ns <= high_ns:
                 yield _Tainted(name, spell, (low_ns, high_ns), is_known)
+
+    def _sooner_within(
+        self, name: str, spell: _Spell, spans: Iterable[Span], rest_ns: int
+    ) -> Iterator[_Tainted]:
+        own = self._windows.get(_key(name, TAINT_ADDED, spell.taint), [])
+        for span in spans:
+            low_ns = max(spell.low_ns + self._queued_ns, span[0])
+            if own and low_ns <= span[1] + rest_ns and low_ns < own[0].earliest_ns:
+                yield _Tainted(name, spell, (low_ns, own[0].latest_ns), only_sooner=True)
 
     def _is_tainted(
         self, name: str, spell: _Spell, own: Iterable[WindowOverRuns], at_ns: int
@@ -303,7 +315,7 @@ class OldRates:
         low_ns, high_ns = one.span[0] + delay_ns, min(one.span[1] + delay_ns, horizon_ns)
         if low_ns > high_ns:
             return
-        key = EvictionKey(pod.key, pod.uid, TAINT_EVICTION, 0)
+        key = self._row_of(pod, low_ns)
         row = self._result.evictions.get(key)
         if row is None:
             if one.only_sooner:
@@ -327,6 +339,15 @@ class OldRates:
             row = row.also_within([(low_ns, high_ns)], _MISSED)
             row = row._replace(gone_earliest_ns=row.earliest_ns)
         self._result.evictions[key] = row
+
+    def _row_of(self, pod: Pod, low_ns: int) -> EvictionKey:
+        """The first deletion of the pod that is not surely over by then."""
+        for ordinal in count():
+            key = EvictionKey(pod.key, pod.uid, TAINT_EVICTION, ordinal)
+            row = self._result.evictions.get(key)
+            if row is None or not (row.certain and row.latest_ns < low_ns):
+                return key
+        raise AssertionError("there are only so many")
 
     def _sooner_row(self, row: PossibleEviction, low_ns: int) -> PossibleEviction:
         """The same from then on."""

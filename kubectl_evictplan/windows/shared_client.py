@@ -85,7 +85,7 @@ def span_shared_client(
 
         bound_late(result, snapshot, scenario, configuration, Lateness(2 * longest_ns, longest_ns))
         return True
-    put_off(result, late, scenario.end_ns, only_late(result, snapshot, scenario))
+    put_off(result, late, scenario, only_late(result, snapshot, scenario))
     return True
 
 

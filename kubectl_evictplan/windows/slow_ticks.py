@@ -35,7 +35,7 @@ from kubectl_evictplan.windows.outcome import (
     WindowOverRuns,
     follows_ticks,
 )
-from kubectl_evictplan.windows.pod_fates import nodes_with_other_events
+from kubectl_evictplan.windows.pod_worlds import nodes_of_touched_pods
 from kubectl_evictplan.windows.spans import Span, later_spans, merge_spans
 from kubectl_evictplan.windows.unknowns.client_limits import ClientLimits
 
@@ -99,7 +99,7 @@ def span_slow_ticks(
     together = {name for name, one in late.items() if one.together}
     given = snapshot, scenario, configuration
     old_rates = OldRates(result, writes.late_at, together, sure, *given)
-    put_off(result, late, scenario.end_ns, sure)
+    put_off(result, late, scenario, sure)
     old_rates.put(scenario.end_ns)
 
 
@@ -125,16 +125,10 @@ class _Writes:
         self._since_ns = self._period_ns + int(limit.burst * SECOND_NS / limit.qps)
         self.of_change: dict[tuple[str, Span], int] = {}
         lots: dict[Span, tuple[int, int]] = {}
-        events = len(snapshot.nodes)
         told = [(event.at_ns, event.latest_ns) for event in starts]
-        told_ns = int(events * SECOND_NS / limit.qps)
-        for node, span, number in (
-            *_changes(result, snapshot, configuration),
-            *_begun(result, snapshot, told),
-        ):
-            if any(low <= span[1] and span[0] <= high + told_ns for low, high in told):
-                # Before each request one event is in line of a new process, which tells of every node.
-                number += min(number + _AHEAD, events)
+        turned = list(_changes(result, snapshot, configuration))
+        begun = _begun(result, snapshot, told, configuration, turned, limit)
+        for node, span, number in (*turned, *begun):
             self.of_change[node, span] = number
             changes, requests = lots.get(span, (0, 0))
             lots[span] = changes + 1, requests + number
@@ -175,7 +169,7 @@ class _Writes:
     def _shifted(self, low_ns: int, high_ns: int) -> int:
         """How much later than without limits ticks saw the last renewal of who is given up then, or come after it.
 
-        One that was renewed while a tick waited is seen by the next one; else ticks only come later in their period.
+        One that was renewed while a tick waited is seen by the next one; else ticks only come later in their period, from then on.
         """
         until_ns = low_ns - self._since_ns
         renewed = low_ns - self._grace_ns - self._period_ns, high_ns - self._grace_ns
@@ -183,7 +177,7 @@ class _Writes:
         for span in self._stretches:
             if span[0] <= renewed[1] and span[1] >= renewed[0]:
                 seen_ns += self._made(self._between(*span)[1])
-            elif span[0] < until_ns and span[1] >= until_ns - self._grace_ns:
+            elif span[0] < until_ns:
                 later_ns += self._made(self._between(*span)[1])
         return seen_ns + min(later_ns, self._period_ns)
 
@@ -232,26 +226,41 @@ def _changes(
     result: Exploration, snapshot: ClusterSnapshot, configuration: ControllerConfiguration
 ) -> Iterator[tuple[str, Span, int]]:
     """Each change of a node's Ready: when, and how many requests ticks make of it."""
-    columns = snapshot.columns
-    pods = Counter(zip(columns.of("node_name"), columns.of("ready"), strict=True))
-    for pod in snapshot.pods if snapshot.stand_ins else ():
-        pods[pod.node_name, pod.ready] += snapshot.stand_ins.get(pod.key, 1) - 1
-    per_pod = 2 if configuration.profile.tells_of_marked_pods else 1
+    marks = _marks(snapshot, configuration)
     turned = _SWAPPED if configuration.profile.taint_on_current_condition else _TURNED
     changes = result.nodes.windows
     swapped = _says_false(result, snapshot)
     for (key, _), window in changes.items():
         if key.what == READY:
             # Who was not ready before has no pods to mark.
-            marked = 0 if key.value == "True" else per_pod * pods[key.node, "True"]
+            marked = 0 if key.value == "True" else marks[key.node]
             number = max(_GIVEN_UP + marked, turned if key.node in swapped else 0)
             yield key.node, (window.earliest_ns, window.latest_ns), number
 
 
+def _marks(snapshot: ClusterSnapshot, configuration: ControllerConfiguration) -> Counter[str]:
+    """By node how many requests it takes to mark its ready pods."""
+    columns = snapshot.columns
+    pods = Counter(zip(columns.of("node_name"), columns.of("ready"), strict=True))
+    for pod in snapshot.pods if snapshot.stand_ins else ():
+        pods[pod.node_name, pod.ready] += snapshot.stand_ins.get(pod.key, 1) - 1
+    per_pod = 2 if configuration.profile.tells_of_marked_pods else 1
+    marks = ((node, number) for (node, ready), number in pods.items() if ready == "True")
+    return Counter({node: per_pod * number for node, number in marks})
+
+
 def _begun(
-    result: Exploration, snapshot: ClusterSnapshot, starts: Sequence[Span]
+    result: Exploration,
+    snapshot: ClusterSnapshot,
+    starts: Sequence[Span],
+    configuration: ControllerConfiguration,
+    changes: Iterable[tuple[str, Span, int]],
+    limit: ClientLimit,
 ) -> Iterator[tuple[str, Span, int]]:
-    """The first tick of each new process: what it writes of all nodes that may be tainted."""
+    """The first tick of each new process: what it writes of all nodes that may be tainted, and of pods that are ready where no node is.
+
+    It tells of every node: one such event is in line before each request of that time.
+    """
     if not starts:
         return
     since = {
@@ -262,11 +271,22 @@ def _begun(
     for (key, _), window in result.nodes.windows.items():
         if key.what == TAINT_ADDED and follows_ticks(key):
             since[key.node] = min(since.get(key.node, window.earliest_ns), window.earliest_ns)
-    zones = max(len(result.waiting), 1)
+    zones, marks = max(len(result.waiting), 1), _marks(snapshot, configuration)
+    down = [node.name for node in snapshot.nodes if node.ready_status != "True"]
+    # Who was ready at the start the process before it has marked.
+    marked = sum(marks[name] for name in down)
+    events = len(snapshot.nodes)
+    told_ns = int(events * SECOND_NS / limit.qps)
     for span in starts:
         tainted = sum(since_ns <= span[1] for since_ns in since.values())
         # All taints are taken off at once, and put back one by one in each zone.
-        yield "", span, _OF_TAINT * (tainted + min(tainted, zones))
+        own = _OF_TAINT * (tainted + min(tainted, zones)) + marked
+        beside = sum(
+            number
+            for _, (low_ns, high_ns), number in changes
+            if low_ns <= span[1] + told_ns and span[0] <= high_ns
+        )
+        yield "", span, own + min(own + beside + _AHEAD, events)
 
 
 def _says_false(result: Exploration, snapshot: ClusterSnapshot) -> set[str]:
@@ -355,10 +375,11 @@ def _courses(result: Exploration) -> Iterator[tuple[Span, list[str]]]:
 
 
 def only_late(result: Exploration, snapshot: ClusterSnapshot, scenario: Scenario) -> set[str]:
-    """Nodes to which nothing happens but silence: what follows that comes, however late."""
-    busy = nodes_with_other_events(snapshot, scenario)
-    if busy is None:
-        return result.only_silent
+    """Nodes to which nothing happens but silence: what follows that comes, however late, if the process does not end before."""
+    busy = nodes_of_touched_pods(snapshot, scenario)
+    for event in scenario.events:
+        if event.manager_up is None and event.kubelets_up is not False:
+            busy.update(event.touched_nodes)
     changes = result.nodes.windows
     every = {key.node for key, _ in changes}
     # A removal that no run found is only a bound.
@@ -370,10 +391,24 @@ def only_late(result: Exploration, snapshot: ClusterSnapshot, scenario: Scenario
     return result.only_silent | (every - heard - busy)
 
 
+class _Ends:
+    """When what a process does is over: when it ends, or at the horizon."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.horizon_ns = scenario.end_ns
+        self._stops = [event for event in scenario.events if event.manager_up is not None]
+
+    def after(self, at_ns: int) -> int:
+        """The first one that may come after that."""
+        stops = (event.at_ns for event in self._stops if event.latest_ns > at_ns)
+        return min((*stops, self.horizon_ns))
+
+
 def put_off(
-    result: Exploration, late: Mapping[str, Late], horizon_ns: int, certain: Set[str]
+    result: Exploration, late: Mapping[str, Late], scenario: Scenario, certain: Set[str]
 ) -> None:
-    """Make it all as late, and be certain only of what follows silence alone and comes before the horizon."""
+    """Make it all as late, and be certain only of what follows silence alone and comes before it is over."""
+    ends = _Ends(scenario)
     result.ticks_late_ns = max(one.tick_ns for one in late.values())
     result.late_ns += result.ticks_late_ns
     changes = result.nodes.windows.items()
@@ -386,37 +421,35 @@ def put_off(
         if change.what != TAINT_REMOVED:
             of_node = late.get(change.node, _NOT_LATE)
             late_ns = of_node.given_up_ns if change.what == READY else of_node.tainted_ns
-        _put_off(window, late_ns, horizon_ns, sure=change.node in certain)
+        _put_off(window, late_ns, ends, sure=change.node in certain)
     for window in result.zones.windows.values():
-        _put_off(window, result.ticks_late_ns, horizon_ns, sure=True)
+        _put_off(window, result.ticks_late_ns, ends, sure=True)
     first: dict[tuple[int, int], PossibleEviction] = {}
     for key, row in result.evictions.items():
         late_ns = late[row.node].tainted_ns if row.node in late else 0
         if not (late_ns and follows_lifecycle(key, row)):
             continue
         if row.until_queued is None:
-            result.evictions[key] = _later(row, late_ns, horizon_ns, certain)
+            result.evictions[key] = _later(row, late_ns, ends, certain)
             continue
         # Nodes that only fall silent share all else.
         windows = id(row.spans), late_ns
         if (new := first.get(windows)) is None:
-            new = first[windows] = _later(row, late_ns, horizon_ns, certain)
+            new = first[windows] = _later(row, late_ns, ends, certain)
         result.evictions[key] = new.on_node(row.node, row.until_queued)
 
 
-def _later(
-    row: PossibleEviction, late_ns: int, horizon_ns: int, certain: Set[str]
-) -> PossibleEviction:
-    spans = later_spans(row.spans, late_ns, horizon_ns)
-    sure = row.node in certain and row.latest_ns + late_ns <= horizon_ns
+def _later(row: PossibleEviction, late_ns: int, ends: _Ends, certain: Set[str]) -> PossibleEviction:
+    spans = later_spans(row.spans, late_ns, ends.horizon_ns)
+    sure = row.node in certain and row.latest_ns + late_ns <= ends.after(row.latest_ns)
     return row.later(spans, late_ns, ClientLimits.name, sure=sure)
 
 
-def _put_off(window: WindowOverRuns, late_ns: int, horizon_ns: int, *, sure: bool) -> None:
+def _put_off(window: WindowOverRuns, late_ns: int, ends: _Ends, *, sure: bool) -> None:
     if late_ns:
         latest_ns = window.latest_ns + late_ns
-        window.unsure |= not sure or latest_ns > horizon_ns
-        window.latest_ns = max(window.latest_ns, min(latest_ns, horizon_ns))
+        window.unsure |= not sure or latest_ns > ends.after(window.latest_ns)
+        window.latest_ns = max(window.latest_ns, min(latest_ns, ends.horizon_ns))
 
 
 def follows_lifecycle(key: EvictionKey, row: PossibleEviction) -> bool:

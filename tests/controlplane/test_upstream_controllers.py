@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from binaries import BuildError
-from judge import CONTROLLERS, LAGGING, RELEASE, judge, judge_drains
+from judge import CONTROLLERS, CROWDED, LAGGING, RELEASE, judge, judge_drains
 from upstream_program import build
 
 pytestmark = pytest.mark.live
@@ -23,7 +23,7 @@ def built(release: str, *, drains: bool) -> Path:
         pytest.skip(f"cannot be built here: {error}")
 
 
-@pytest.mark.parametrize("kind", [CONTROLLERS, LAGGING])
+@pytest.mark.parametrize("kind", [CONTROLLERS, LAGGING, CROWDED])
 def test_no_deletion_and_no_change_of_a_node_by_upstream_lies_outside_its_window(
     release: str, kind: str
 ) -> None:

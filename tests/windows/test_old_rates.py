@@ -73,3 +73,23 @@ def test_a_zone_that_keeps_its_rate_has_nothing_to_wait_for() -> None:
     assert {one.certainty for one in many.evictions} == {"certain"}
     earliest = (min(one.earliest_seconds for one in each.evictions) for each in (few, many))
     assert len(set(earliest)) == 1
+
+
+def test_what_is_surely_deleted_before_stays_certain() -> None:
+    nodes = [make_node(f"a{place}", zone="a") for place in range(8)]
+    nodes += [make_node(f"b{place}", zone="b") for place in range(5)]
+    pods = [
+        make_pod(f"p-{node}-{place}", f"a{node}", ready="True", tolerations=default_tolerations(0))
+        for node in range(6)
+        for place in range(110)
+    ]
+    events = [
+        make_event(1, "kubelet-stop", [f"a{place}" for place in range(6)]),
+        make_event(2, "taint", "a0", taint="a=b:NoExecute"),
+    ]
+    found = predict(
+        make_snapshot(nodes, pods), make_scenario(events, horizon=400), configured("1.37")
+    )
+    early = [one for one in found.evictions if one.node == "a0" and one.latest_seconds < 40]
+    assert {one.certainty for one in early} == {"certain"}
+    assert len(early) == 110

@@ -152,3 +152,22 @@ def test_few_nodes_without_pods_to_mark_wait_where_the_burst_is_small() -> None:
     )
     late = (2 * 4 + 4 - 10) / 5
     assert latest(limited, UNKNOWN) - latest(usual, UNKNOWN) == pytest.approx(late, abs=0.5)
+
+
+def test_a_new_process_marks_ready_pods_of_nodes_that_are_not_and_its_ticks_stay_late() -> None:
+    events = [
+        make_event(10, "controller-stop"),
+        make_event(20, "controller-start"),
+        make_event(300, "kubelet-stop", "n2", last_heartbeat=299),
+    ]
+    nodes = [make_node("n1", zone="a", ready="False"), *NODES[1:]]
+    few, many = (
+        predict(
+            make_snapshot(nodes, crowd(number)),
+            make_scenario(events, horizon=500),
+            configured("1.29"),
+        )
+        for number in (1, 30)
+    )
+    # Two requests each, and events of seven nodes.
+    assert 1 < latest(many, UNKNOWN, "n2") - latest(few, UNKNOWN, "n2") < 3
