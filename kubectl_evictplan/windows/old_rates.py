@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Set
 from functools import cached_property
-from itertools import count
 
 import msgspec
 
@@ -315,7 +314,7 @@ class OldRates:
         low_ns, high_ns = one.span[0] + delay_ns, min(one.span[1] + delay_ns, horizon_ns)
         if low_ns > high_ns:
             return
-        key = self._row_of(pod, low_ns)
+        key = EvictionKey(pod.key, pod.uid, TAINT_EVICTION, 0)
         row = self._result.evictions.get(key)
         if row is None:
             if one.only_sooner:
@@ -336,18 +335,8 @@ class OldRates:
                 return
             row = self._sooner_row(row, low_ns)
         elif not any(low <= low_ns and high_ns <= high for low, high in row.spans):
-            row = row.also_within([(low_ns, high_ns)], _MISSED)
-            row = row._replace(gone_earliest_ns=row.earliest_ns)
+            row = _also_within(row, low_ns, high_ns)
         self._result.evictions[key] = row
-
-    def _row_of(self, pod: Pod, low_ns: int) -> EvictionKey:
-        """The first deletion of the pod that is not surely over by then."""
-        for ordinal in count():
-            key = EvictionKey(pod.key, pod.uid, TAINT_EVICTION, ordinal)
-            row = self._result.evictions.get(key)
-            if row is None or not (row.certain and row.latest_ns < low_ns):
-                return key
-        raise AssertionError("there are only so many")
 
     def _sooner_row(self, row: PossibleEviction, low_ns: int) -> PossibleEviction:
         """The same from then on."""
@@ -367,6 +356,20 @@ class OldRates:
             return found
         # Nodes that only fall silent share all else.
         return found.on_node(row.node, row.until_queued)
+
+
+def _also_within(row: PossibleEviction, low_ns: int, high_ns: int) -> PossibleEviction:
+    """The same where that may come as well; who is surely deleted may only be so sooner."""
+    if row.certain:
+        high_ns = min(high_ns, row.latest_ns)
+        if low_ns > high_ns:
+            return row
+    gone_ns = row.gone_earliest_ns
+    return row.also_within([(low_ns, high_ns)], _MISSED)._replace(
+        certain=row.certain,
+        gone_earliest_ns=None if gone_ns is None else min(gone_ns, low_ns),
+        gone_latest_ns=row.gone_latest_ns if row.certain else None,
+    )
 
 
 def _key(name: str, what: str, taint: Taint) -> NodeChangeKey:
