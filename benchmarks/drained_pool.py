@@ -1,9 +1,10 @@
-"""The generated cluster as a pool of it is drained: with the owners of its pods, and a budget for each of them."""
+"""The generated cluster as a pool of it is drained: with its namespaces, the owners of its pods, and a budget for each of them."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
+from kubectl_evictplan.kube.infrastructure import Namespace
 from kubectl_evictplan.kube.objects import (
     ClusterSnapshot,
     IntOrPercent,
@@ -19,7 +20,7 @@ INSTANCE = "app.kubernetes.io/instance"
 
 
 def with_budgets(snapshot: ClusterSnapshot) -> ClusterSnapshot:
-    """Return the same cluster; each ReplicaSet has all its pods, of which one may be away. Deterministic."""
+    """Return the same cluster; no namespace is being deleted; each ReplicaSet has all its pods, of which one may be away. Deterministic."""
     pods_of: dict[tuple[str, str], tuple[OwnerReference, list[Pod]]] = {}
     for pod in snapshot.pods:
         owner = pod.controller()
@@ -44,8 +45,15 @@ def with_budgets(snapshot: ClusterSnapshot) -> ClusterSnapshot:
         )
         for (namespace, name), (_, pods) in sorted(pods_of.items())
     )
+    namespaces = tuple(Namespace(name, phase="Active") for name in snapshot.places_of_namespaces)
     kinds = {*snapshot.kinds_seen, "DaemonSet", "Namespace", "PodDisruptionBudget", "ReplicaSet"}
-    return replace(snapshot, workloads=workloads, budgets=budgets, kinds_seen=tuple(sorted(kinds)))
+    return replace(
+        snapshot,
+        workloads=workloads,
+        budgets=budgets,
+        infrastructure=replace(snapshot.infrastructure, namespaces=namespaces),
+        kinds_seen=tuple(sorted(kinds)),
+    )
 
 
 def drain_of_pool(snapshot: ClusterSnapshot, share: float = 1.0) -> str:
