@@ -20,10 +20,11 @@ from kubectl_evictplan.controllers.client_limits import (
     requests_per_eviction,
 )
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Pod
 from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS, no_execute_taints
-from kubectl_evictplan.scenarios.actions.nodes import AddTaint, RemoveTaint
+from kubectl_evictplan.scenarios.actions.nodes import AddTaint, DeleteNode, RemoveTaint
 from kubectl_evictplan.scenarios.actions.pods import SetTolerations
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.client_buckets import Arrivals, Bucket, Waits, line
@@ -150,9 +151,11 @@ class DeletionArrivals:
             found = self._of_loops(chain.from_iterable(alike))
         else:
             bucket = self._bucket(controller)
-            arrivals = [*self._of(alike), *self._more_deletions(controller, alike)]
-            if bucket.is_ample(arrivals):
+            own = list(self._of(alike))
+            at_most = [*own, *self._more_deletions(controller, alike, waits=False)]
+            if bucket.is_ample(at_most) or not bucket.waits(at_most).any:
                 return None
+            arrivals = [*own, *self._more_deletions(controller, alike)]
             if self._shares(controller):
                 # Of what ticks write hardly anything is left when so few are deleted.
                 if not self.alone(controller, alike).longest:
@@ -236,9 +239,9 @@ class DeletionArrivals:
         return {name: zone for zone, names in waiting for name in names}
 
     def _more_deletions(
-        self, controller: str, alike: Iterable[Sequence[Row]]
+        self, controller: str, alike: Iterable[Sequence[Row]], *, waits: bool = True
     ) -> Iterator[Arrivals]:
-        """Requests for deletions that no row of the controller stands for."""
+        """Requests for deletions that no row of the controller stands for; see ``RepeatedDeletions`` for ``waits``."""
         yield from self._deleted_before()
         if controller == TAINT_EVICTION:
             yield from self._begun_before(alike)
@@ -246,7 +249,7 @@ class DeletionArrivals:
             for (cancel, _), window in self._result.cancels.windows.items():
                 number = self._numbers.get(cancel.pod, 1)
                 yield _arrivals((window.earliest_ns, window.latest_ns), 0, number)
-            yield from self._deleted_again(alike)
+            yield from self._deleted_again(alike, waits=waits)
 
     def _deleted_before(self) -> Iterator[Arrivals]:
         """What was deleted just before the start: nobody sees by whom."""
@@ -277,25 +280,31 @@ class DeletionArrivals:
             if number := ceil(2 * self._pods_of(due) * self._tries):
                 yield _arrivals((since_ns, min(since_ns + _PROCESS_NS, 0)), number)
 
-    def _deleted_again(self, alike: Iterable[Sequence[Row]]) -> Iterator[Arrivals]:
+    def _deleted_again(self, alike: Iterable[Sequence[Row]], *, waits: bool) -> Iterator[Arrivals]:
         """Every change of a node's taints, of a pod's tolerations, and a new process twice, has all pods deleted once more that are due and there still.
 
-        Each of that is a task of its own (``AddWork`` after ``CancelWork``); whoever is gone by then is asked for five times. A countdown
-        that has not run out is told anew at most: an event.
+        Each of that is a task of its own (``AddWork`` after ``CancelWork``); whoever is gone by then is asked for five times.
         """
-        again, lots = self._taints_written_again(), Counter[Span]()
-        new = [
-            (event.at_ns, event.latest_ns) for event in self._scenario.events if event.manager_up
-        ]
-        due = self._due(alike if again or new else ())
-        yield from self._with_taints(again, due)
-        for span in new:
-            for pods in due.values():
-                lots[span] += 2 * _number_due(pods, span[1] + _PROCESS_NS)
-        for event in self._scenario.events:
+        again, events = self._taints_written_again(), self._scenario.events
+        new = [(event.at_ns, event.latest_ns) for event in events if event.manager_up]
+        if again or new:
+            from kubectl_evictplan.windows.repeated_deletions import RepeatedDeletions  # rarely any
+
+            given = self._snapshot, self._scenario, self._configuration
+            repeated = RepeatedDeletions(*given, self._put_on_nodes)
+            cancelled = {cancel.pod for cancel, _ in self._result.cancels.windows}
+            due = repeated.due(alike, lambda pod: self._numbers.get(pod, 1), cancelled)
+            if waits:
+                yield from repeated.arrivals(again, new, due, self._tries)
+            else:
+                requests = requests_per_eviction(self._configuration)
+                more = ceil(requests * (self._tries - 1))
+                yield from repeated.arrivals(again, new, due, 1.0, once=more)
+        changed: Counter[Span] = Counter()
+        for event in events:
             if isinstance(event, SetTolerations):
-                lots[event.at_ns, event.latest_ns] += len(event.pods)
-        for span, number in lots.items():
+                changed[event.at_ns, event.latest_ns] += len(event.pods)
+        for span, number in changed.items():
             yield _arrivals(span, ceil(number * self._tries))
 
     @property
@@ -304,41 +313,6 @@ class DeletionArrivals:
         if not self._gone:
             return 1.0
         return (_TRIES + 2) / 3 if self._configuration.disruption_condition else _TRIES
-
-    def _with_taints(
-        self,
-        again: Mapping[str, Sequence[tuple[Span, int, int]]],
-        due: Mapping[str, Mapping[int, int]],
-    ) -> Iterator[Arrivals]:
-        # Of each stretch how many deletions may come in it, and how many of them at once.
-        lots: defaultdict[Span, list[int]] = defaultdict(lambda: [0, 0])
-        told: Counter[Span] = Counter()
-        for node, stretches in again.items():
-            of_node = due.get(node, {})
-            for span, number, at_once in stretches:
-                pods = _number_due(of_node, span[1])
-                lots[span][0] += number * pods
-                lots[span][1] += at_once * pods
-                told[span] += number * (sum(of_node.values()) - pods)
-        period = self._configuration.node_monitor_period_ns / SECOND_NS
-        for (low_ns, high_ns), numbers in lots.items():
-            every, at_once = (ceil(number * self._tries) for number in numbers)
-            yield line(low_ns / SECOND_NS, high_ns / SECOND_NS, every, at_once, 1 / period)
-        for span, number in told.items():
-            yield _arrivals(span, 0, number)
-
-    def _due(self, alike: Iterable[Sequence[Row]]) -> Mapping[str, Mapping[int, int]]:
-        """By node how many of its pods may be deleted from which instant on."""
-        first: dict[tuple[str, str, str], int] = {}
-        for several in alike:
-            at_ns = several[0][1].earliest_ns
-            for key, found in several:
-                pod = found.node, key.pod, key.uid
-                first[pod] = min(at_ns, first.get(pod, at_ns))
-        due: defaultdict[str, Counter[int]] = defaultdict(Counter)
-        for (node, name, _), at_ns in first.items():
-            due[node][at_ns] += self._numbers.get(name, 1)
-        return due
 
     @cached_property
     def _by_people(self) -> set[str]:
@@ -354,13 +328,34 @@ class DeletionArrivals:
         """
         found: dict[str, list[tuple[Span, int, int]]] = {}
         for name, spans in self._taints_written().items():
+            most = 1 if name in self._with_one_taint else 2
             spans.sort(key=lambda span: span[1])
             again = sorted(spans[1:])
             for stretch in merge_spans(again, 0):
                 number = sum(stretch[0] <= span[0] <= stretch[1] for span in again)
-                at_once = number if name in self._by_people else min(number, 2)
+                at_once = number if name in self._by_people else min(number, most)
                 found.setdefault(name, []).append((stretch, number, at_once))
+            if name in self._written_by_every_tick:
+                stretch = min(span[0] for span in spans), self._scenario.end_ns
+                ticks = (stretch[1] - stretch[0]) // self._configuration.node_monitor_period_ns
+                found.setdefault(name, []).append((stretch, ticks + 1, 1))
         return found
+
+    @cached_property
+    def _written_by_every_tick(self) -> set[str]:
+        """Nodes that count in no zone, where no other one surely does: its line is made anew by every tick."""
+        zones, events = ZoneMembership(self._configuration), self._scenario.events
+        deleted = {
+            name for event in events if isinstance(event, DeleteNode) for name in event.nodes
+        }
+        made = (event.node for event in events if event.node is not None)
+        counted, others = set(self._snapshot.bystanders), dict[str, str]()
+        for node in (*self._snapshot.nodes, *made):
+            if zones.is_excluded(node):
+                others[node.name] = zones.zone_key(node)
+            elif node.name not in deleted:
+                counted.add(zones.zone_key(node))
+        return {name for name, zone in others.items() if zone not in counted}
 
     def _taints_written(self) -> dict[str, list[Span]]:
         """When NoExecute taints are put on nodes and taken off, whoever does it."""
@@ -371,6 +366,7 @@ class DeletionArrivals:
                 key.node not in only_silent
                 and key.what in (TAINT_ADDED, TAINT_REMOVED)
                 and key.value in _TAINTS
+                and not (key.what == TAINT_REMOVED and key.node in self._with_one_taint)
             ):
                 latest_ns = window.latest_ns + self._late_ns
                 found[key.node].append((window.earliest_ns, latest_ns))
@@ -381,6 +377,25 @@ class DeletionArrivals:
         for node in self._snapshot.nodes:
             if node.taints and node.name in found and no_execute_taints(node.taints):
                 found[node.name].append(_BEFORE)
+        return found
+
+    @cached_property
+    def _with_one_taint(self) -> set[str]:
+        """Nodes on which never more than one NoExecute taint stands: where that is taken off nobody is deleted."""
+        tainted = {node.name for node in self._snapshot.nodes if no_execute_taints(node.taints)}
+        made = {event.node.name for event in self._scenario.events if event.node is not None}
+        others = tainted | made | self._by_people
+        put = self._put_on_nodes.items()
+        return {name for name, keys in put if len(keys) == 1 and name not in others}
+
+    @cached_property
+    def _put_on_nodes(self) -> Mapping[str, set[str]]:
+        """By node the keys of what node lifecycle may put on it, of all that it puts any on."""
+        silent = {name: set(LIFECYCLE_NO_EXECUTE_KEYS) for name in self._result.only_silent}
+        found = defaultdict[str, set[str]](set, silent)
+        for key, _ in self._result.nodes.windows:
+            if key.what == TAINT_ADDED and key.value in _TAINTS:
+                found[key.node].add(key.value.partition(":")[0])
         return found
 
     def _of_changes(self) -> Iterator[Arrivals]:
@@ -426,11 +441,6 @@ class DeletionArrivals:
             late = max(number - self._limit.burst, 0) / self._limit.qps
             longest[-2:] = late, late
         return Waits(instants, longest)
-
-
-def _number_due(pods: Mapping[int, int], until_ns: int) -> int:
-    """How many of them may be deleted by then for the first time."""
-    return sum(number for at_ns, number in pods.items() if at_ns <= until_ns)
 
 
 def _arrivals(span: Span, tasks: int, others: int = 0) -> Arrivals:
