@@ -258,26 +258,40 @@ class _SharedClient:
             by_node[write.key.node].append(write)
         spans = sorted((write.span, write.key.node) for write in self._writes)
         found: dict[str, Late] = {}
+        # By what is written when of nodes that wait in one line: these are as late as each other.
+        alike: dict[object, Late] = {}
         for name, writes in by_node.items():
-            up_ns, tick_ns, tainted_ns = 0, 0, 0
-            for write in sorted(writes, key=lambda each: each.span[0]):
-                own = self._client_for(write, every, clients, late_ns)
-                low_ns, high_ns = write.span
-                before_ns = self._before(own, spans, write, longest_ns)
-                own_ns = before_ns + _after_ns(own, (low_ns, high_ns + before_ns))
-                if write.key.what == TAINT_ADDED:
-                    # By the tick itself that exchanges taints, or by a pass when the tick is over that puts it in line.
-                    line_ns = tick_ns + _after_ns(own, (low_ns, high_ns + tick_ns))
-                    in_line = low_ns, high_ns + line_ns
-                    lost_ns = self._lost(name, _ns(own.within(*_seconds(in_line))))
-                    pass_ns = line_ns + _after_ns(own, in_line) + lost_ns
-                    tainted_ns = max(tainted_ns, own_ns, pass_ns)
-                    continue
-                tick_ns = max(tick_ns, own_ns)
-                if write.key.what == READY:
-                    up_ns = max(up_ns, own_ns)
-            found[name] = Late(up_ns, max(tainted_ns, tick_ns), tick_ns)
+            writes.sort(key=lambda each: each.span[0])
+            looks = self._zone_of.get(name), tuple((each.key.what, each.span) for each in writes)
+            same = (name, *looks) if name in self._apart else looks
+            if same not in alike:
+                own = [self._client_for(write, every, clients, late_ns) for write in writes]
+                before = [
+                    self._before(client, spans, write, longest_ns)
+                    for client, write in zip(own, writes, strict=True)
+                ]
+                alike[same] = self._late_of(name, list(zip(writes, own, before, strict=True)))
+            found[name] = alike[same]
         return found
+
+    def _late_of(self, name: str, writes: Iterable[tuple[_Write, BusyClient, int]]) -> Late:
+        """How late one node is: of these writes, in their order, each with its client and how late its tick may be."""
+        up_ns, tick_ns, tainted_ns = 0, 0, 0
+        for write, own, before_ns in writes:
+            low_ns, high_ns = write.span
+            own_ns = before_ns + _after_ns(own, (low_ns, high_ns + before_ns))
+            if write.key.what == TAINT_ADDED:
+                # By the tick itself that exchanges taints, or by a pass when the tick is over that puts it in line.
+                line_ns = tick_ns + _after_ns(own, (low_ns, high_ns + tick_ns))
+                in_line = low_ns, high_ns + line_ns
+                lost_ns = self._lost(name, _ns(own.within(*_seconds(in_line))))
+                pass_ns = line_ns + _after_ns(own, in_line) + lost_ns
+                tainted_ns = max(tainted_ns, own_ns, pass_ns)
+                continue
+            tick_ns = max(tick_ns, own_ns)
+            if write.key.what == READY:
+                up_ns = max(up_ns, own_ns)
+        return Late(up_ns, max(tainted_ns, tick_ns), tick_ns)
 
     def _before(
         self, client: BusyClient, spans: Iterable[tuple[Span, str]], write: _Write, longest_ns: int
