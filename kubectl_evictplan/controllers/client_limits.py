@@ -9,10 +9,15 @@ from __future__ import annotations
 import msgspec
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 
 # Of a client without limits of its own (``rest.DefaultQPS``, ``rest.DefaultBurst``).
 _QPS, _BURST = 5.0, 10
+# A new process knows the cluster so long after it leads, and makes its first requests by then.
+PROCESS_NS = 5 * SECOND_NS
+# So many requests are made of a ready pod that a tick marks: its status, and an event.
+PER_MARKED_POD = 2
 # No controller makes more for one pod or one change of a node, events and all.
 _REQUESTS_MAX = 10
 

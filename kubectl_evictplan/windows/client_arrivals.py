@@ -13,8 +13,12 @@ from itertools import chain, repeat
 from math import ceil
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, POD_GC, TAINT_EVICTION
 from kubectl_evictplan.controllers.client_limits import (
+    PER_MARKED_POD,
+    PROCESS_NS,
     ClientLimit,
     client_limit,
     requests_per_eviction,
@@ -45,14 +49,12 @@ Row = tuple[EvictionKey, PossibleEviction]
 
 # A bucket that was emptied so long ago is full again.
 _PAST_NS = 60 * SECOND_NS
-# A process that leads for so long has deleted whom it found; it knows the cluster so long after it leads.
-_LED_NS, _PROCESS_NS = 600 * SECOND_NS, 5 * SECOND_NS
+# A process that leads for so long has deleted whom it found.
+_LED_NS = 600 * SECOND_NS
 # Of a node lifecycle controller that shares its client, at once: its events, its tick (8 nodes), its pass, 8 workers for nodes and 4 for pods.
 _SHARED_OTHERS = 22
 # What it writes of a node whose Ready changes: the status, an event, and taints of two effects exchanged (GET and PATCH, twice).
 _PER_CHANGE = 10
-# ... and of each of its pods: the status, an event.
-_PER_MARKED_POD = 2
 # So often a deletion is tried that fails.
 _TRIES = 5
 _BEFORE: Span = (-1, -1)
@@ -95,6 +97,13 @@ def rows_by_windows(
             rows = of_controller[windows] = []
         rows.append(row)
     return {controller: list(rows.values()) for controller, rows in found.items()}
+
+
+class _Again(msgspec.Struct, frozen=True):
+    """What is deleted once more: where nothing waits, so that a pod is gone for those ``at_once`` only, and where something does."""
+
+    at_once: list[Arrivals]
+    waiting: list[Arrivals]
 
 
 class _Line:
@@ -151,11 +160,11 @@ class DeletionArrivals:
             found = self._of_loops(chain.from_iterable(alike))
         else:
             bucket = self._bucket(controller)
-            own = list(self._of(alike))
-            at_most = [*own, *self._more_deletions(controller, alike, waits=False)]
+            every, again = self._once(controller, alike), self._again(controller, alike)
+            at_most = [*every, *again.at_once]
             if bucket.is_ample(at_most) or not bucket.waits(at_most).any:
                 return None
-            arrivals = [*own, *self._more_deletions(controller, alike)]
+            arrivals = [*every, *again.waiting]
             if self._shares(controller):
                 # Of what ticks write hardly anything is left when so few are deleted.
                 if not self.alone(controller, alike).longest:
@@ -179,7 +188,8 @@ class DeletionArrivals:
         if not alike:
             return
         bucket = self._bucket(controller)
-        for one in (*self._of(alike), *self._more_deletions(controller, alike)):
+        again = self._again(controller, alike)
+        for one in (*self._once(controller, alike), *again.waiting):
             if one.in_all:
                 yield one.in_requests(bucket.chain + bucket.beside)
             if one.others:
@@ -238,18 +248,15 @@ class DeletionArrivals:
         waiting = self._result.waiting.items()
         return {name: zone for zone, names in waiting for name in names}
 
-    def _more_deletions(
-        self, controller: str, alike: Iterable[Sequence[Row]], *, waits: bool = True
-    ) -> Iterator[Arrivals]:
-        """Requests for deletions that no row of the controller stands for; see ``RepeatedDeletions`` for ``waits``."""
-        yield from self._deleted_before()
+    def _once(self, controller: str, alike: Sequence[Sequence[Row]]) -> list[Arrivals]:
+        """Requests for what the rows of the controller stand for, and for what none does, but not made again."""
+        found = [*self._of(alike), *self._deleted_before()]
         if controller == TAINT_EVICTION:
-            yield from self._begun_before(alike)
-            yield from self._of_drains(alike)
+            found += [*self._begun_before(alike), *self._of_drains(alike)]
             for (cancel, _), window in self._result.cancels.windows.items():
                 number = self._numbers.get(cancel.pod, 1)
-                yield _arrivals((window.earliest_ns, window.latest_ns), 0, number)
-            yield from self._deleted_again(alike, waits=waits)
+                found.append(_arrivals((window.earliest_ns, window.latest_ns), 0, number))
+        return found
 
     def _deleted_before(self) -> Iterator[Arrivals]:
         """What was deleted just before the start: nobody sees by whom."""
@@ -278,34 +285,35 @@ class DeletionArrivals:
             due = (rows for rows in alike if rows[0][1].earliest_ns == 0)
             # Whom it deletes first may be gone before the second request goes through.
             if number := ceil(2 * self._pods_of(due) * self._tries):
-                yield _arrivals((since_ns, min(since_ns + _PROCESS_NS, 0)), number)
+                yield _arrivals((since_ns, min(since_ns + PROCESS_NS, 0)), number)
 
-    def _deleted_again(self, alike: Iterable[Sequence[Row]], *, waits: bool) -> Iterator[Arrivals]:
+    def _again(self, controller: str, alike: Iterable[Sequence[Row]]) -> _Again:
         """Every change of a node's taints, of a pod's tolerations, and a new process twice, has all pods deleted once more that are due and there still.
 
         Each of that is a task of its own (``AddWork`` after ``CancelWork``); whoever is gone by then is asked for five times.
         """
-        again, events = self._taints_written_again(), self._scenario.events
-        new = [(event.at_ns, event.latest_ns) for event in events if event.manager_up]
-        if again or new:
-            from kubectl_evictplan.windows.repeated_deletions import RepeatedDeletions  # rarely any
-
-            given = self._snapshot, self._scenario, self._configuration
-            repeated = RepeatedDeletions(*given, self._put_on_nodes)
-            cancelled = {cancel.pod for cancel, _ in self._result.cancels.windows}
-            due = repeated.due(alike, lambda pod: self._numbers.get(pod, 1), cancelled)
-            if waits:
-                yield from repeated.arrivals(again, new, due, self._tries)
-            else:
-                requests = requests_per_eviction(self._configuration)
-                more = ceil(requests * (self._tries - 1))
-                yield from repeated.arrivals(again, new, due, 1.0, once=more)
+        if controller != TAINT_EVICTION:
+            return _Again([], [])
+        written, events = self._taints_written_again(), self._scenario.events
+        begins = [(event.at_ns, event.latest_ns) for event in events if event.manager_up]
         changed: Counter[Span] = Counter()
         for event in events:
             if isinstance(event, SetTolerations):
                 changed[event.at_ns, event.latest_ns] += len(event.pods)
-        for span, number in changed.items():
-            yield _arrivals(span, ceil(number * self._tries))
+        told = [_arrivals(span, ceil(number * self._tries)) for span, number in changed.items()]
+        if not (written or begins):
+            return _Again(told, told)
+        from kubectl_evictplan.windows.repeated_deletions import RepeatedDeletions  # rarely any
+
+        given = self._snapshot, self._scenario, self._configuration
+        repeated = RepeatedDeletions(*given, self._put_on_nodes)
+        cancelled = {cancel.pod for cancel, _ in self._result.cancels.windows}
+        due = repeated.due(alike, lambda pod: self._numbers.get(pod, 1), cancelled)
+        more = ceil(requests_per_eviction(self._configuration) * (self._tries - 1))
+        return _Again(
+            [*repeated.arrivals(written, begins, due, 1.0, once=more), *told],
+            [*repeated.arrivals(written, begins, due, self._tries), *told],
+        )
 
     @property
     def _tries(self) -> float:
@@ -407,7 +415,7 @@ class DeletionArrivals:
         for (key, _), window in self._result.nodes.windows.items():
             if key.what == READY:
                 span = window.earliest_ns, window.latest_ns
-                several[span] += _PER_CHANGE + _PER_MARKED_POD * pods[key.node]
+                several[span] += _PER_CHANGE + PER_MARKED_POD * pods[key.node]
         for span, number in several.items():
             yield _arrivals(span, 0, number)
 

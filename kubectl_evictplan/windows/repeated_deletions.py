@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from math import ceil
 
+from kubectl_evictplan.controllers.client_limits import PROCESS_NS
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.taint_eviction import Decision
 from kubectl_evictplan.kube.durations import SECOND_NS
@@ -22,8 +23,6 @@ from kubectl_evictplan.windows.client_buckets import Arrivals, line
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
 from kubectl_evictplan.windows.spans import Span
 
-# A new process knows the cluster so long after it leads.
-PROCESS_NS = 5 * SECOND_NS
 # A stretch in which taints of one node are written, how often, and how often at once.
 Written = tuple[Span, int, int]
 # When a pod goes for the first time, how long its countdowns run (no time where it may go at once), and whether it has cancelled ones.

@@ -18,7 +18,7 @@ from itertools import chain
 import msgspec
 
 from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
-from kubectl_evictplan.controllers.client_limits import ClientLimit, client_limit
+from kubectl_evictplan.controllers.client_limits import PER_MARKED_POD, ClientLimit, client_limit
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.zone_states import NORMAL
 from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS
@@ -37,15 +37,18 @@ from kubectl_evictplan.windows.outcome import (
     NodeChangeKey,
     follows_ticks,
 )
-from kubectl_evictplan.windows.slow_ticks import Late, follows_lifecycle, only_late, put_off
+from kubectl_evictplan.windows.slow_ticks import (
+    OF_TAINT,
+    Late,
+    follows_lifecycle,
+    only_late,
+    put_off,
+    ready_pods,
+)
 from kubectl_evictplan.windows.spans import NEVER_NS, Span, later_spans, merge_spans
 
 # What is written where Ready changes: the status, an event, GET and PATCH for a taint.
 _OF_STATUS = 4
-# ... for each taint that is put on or taken off: GET and PATCH.
-_OF_TAINT = 2
-# ... and for each of its ready pods: the status, an event.
-_PER_MARKED_POD = 2
 # An event for each node, at once.
 _NEW_PROCESS = NodeChangeKey("", READY, "")
 # So often it is asked how late what is late makes others.
@@ -206,7 +209,7 @@ class _SharedClient:
             together[span] = one if found is None else found.with_other(one)
         yield from together.values()
         for (_, span), nodes in lines.items():
-            yield line(*_seconds(span), nodes, 1, self._max_qps).in_requests(_OF_TAINT)
+            yield line(*_seconds(span), nodes, 1, self._max_qps).in_requests(OF_TAINT)
 
     def _of_node(self, writes: list[_Write], late_ns: int) -> Iterator[Arrivals]:
         """Changes of one node whose windows meet come in ticks of their own."""
@@ -219,7 +222,7 @@ class _SharedClient:
                 most[each.key] = max(each.requests, most.get(each.key, 0))
             ready = max((number for key, number in most.items() if key.what == READY), default=0)
             taints = sum(number for key, number in most.items() if key.what != READY)
-            at_once, every = ready + min(taints, 2 * _OF_TAINT), sum(each.requests for each in met)
+            at_once, every = ready + min(taints, 2 * OF_TAINT), sum(each.requests for each in met)
             ends = _seconds((low_ns, high_ns + late_ns))
             if every <= at_once:
                 yield Arrivals(*ends, every)
@@ -355,15 +358,7 @@ def _decides(event: ScenarioEvent) -> bool:
 
 def _writes(result: Exploration, snapshot: ClusterSnapshot, scenario: Scenario) -> Iterator[_Write]:
     """All that node lifecycle writes of nodes; at the start of a process an event for each node."""
-    columns, numbers = snapshot.columns, snapshot.stand_ins
-    ready = Counter(
-        name
-        for name, status in zip(columns.of("node_name"), columns.of("ready"), strict=True)
-        if status == "True"
-    )
-    for pod in snapshot.pods if numbers else ():
-        if pod.ready == "True":
-            ready[pod.node_name] += numbers.get(pod.key, 1) - 1
+    ready = ready_pods(snapshot)
     for event in scenario.events:
         if event.pod is not None:
             ready[event.pod.node_name] += 1
@@ -372,10 +367,10 @@ def _writes(result: Exploration, snapshot: ClusterSnapshot, scenario: Scenario) 
     for (key, _), window in result.nodes.windows.items():
         span = window.earliest_ns, window.latest_ns
         if key.what == READY:
-            marked = 0 if key.value == "True" else _PER_MARKED_POD * ready[key.node]
+            marked = 0 if key.value == "True" else PER_MARKED_POD * ready[key.node]
             yield _Write(key, span, _OF_STATUS + marked)
         elif follows_ticks(key) and key.value.endswith(NO_EXECUTE):
-            yield _Write(key, span, _OF_TAINT)
+            yield _Write(key, span, OF_TAINT)
 
 
 def _seconds(span: Span) -> tuple[float, float]:

@@ -17,7 +17,7 @@ from itertools import accumulate, chain
 import msgspec
 
 from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, TAINT_EVICTION
-from kubectl_evictplan.controllers.client_limits import ClientLimit, client_limit
+from kubectl_evictplan.controllers.client_limits import PER_MARKED_POD, ClientLimit, client_limit
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot
@@ -50,7 +50,7 @@ _WORKERS = 8
 # GET and PATCH of the pass, each behind an event and what the tick and the workers for the other taint ask for each node.
 _OF_PASS, _AHEAD = 4, 4
 # GET and PATCH to take a taint off, or to put it back.
-_OF_TAINT = 2
+OF_TAINT = 2
 
 
 class Late(msgspec.Struct, frozen=True):
@@ -238,15 +238,20 @@ def _changes(
             yield key.node, (window.earliest_ns, window.latest_ns), number
 
 
-def _marks(snapshot: ClusterSnapshot, configuration: ControllerConfiguration) -> Counter[str]:
-    """By node how many requests it takes to mark its ready pods."""
+def ready_pods(snapshot: ClusterSnapshot) -> Counter[str]:
+    """By node how many of its pods are ready, those included for which others stand."""
     columns = snapshot.columns
     pods = Counter(zip(columns.of("node_name"), columns.of("ready"), strict=True))
     for pod in snapshot.pods if snapshot.stand_ins else ():
         pods[pod.node_name, pod.ready] += snapshot.stand_ins.get(pod.key, 1) - 1
-    per_pod = 2 if configuration.profile.tells_of_marked_pods else 1
-    marks = ((node, number) for (node, ready), number in pods.items() if ready == "True")
-    return Counter({node: per_pod * number for node, number in marks})
+    ready = ((node, number) for (node, status), number in pods.items() if status == "True")
+    return Counter(dict(ready))
+
+
+def _marks(snapshot: ClusterSnapshot, configuration: ControllerConfiguration) -> Counter[str]:
+    """By node how many requests it takes to mark its ready pods."""
+    per_pod = PER_MARKED_POD if configuration.profile.tells_of_marked_pods else 1
+    return Counter({node: per_pod * number for node, number in ready_pods(snapshot).items()})
 
 
 def _begun(
@@ -280,7 +285,7 @@ def _begun(
     for span in starts:
         tainted = sum(since_ns <= span[1] for since_ns in since.values())
         # All taints are taken off at once, and put back one by one in each zone.
-        own = _OF_TAINT * (tainted + min(tainted, zones)) + marked
+        own = OF_TAINT * (tainted + min(tainted, zones)) + marked
         beside = sum(
             number
             for _, (low_ns, high_ns), number in changes

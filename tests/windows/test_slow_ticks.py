@@ -11,6 +11,7 @@ from building.warning_runs import configured
 from kubectl_evictplan.kube.objects import Node, Pod
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.scenario import ScenarioEvent
 
 NODES = [make_node(name, zone="a") for name in ("n1", "n2", "n3", "n4", "n5", "n6", "n7")]
 UNKNOWN, TAINT = "Unknown", "node.kubernetes.io/unreachable:NoExecute"
@@ -86,17 +87,19 @@ def test_from_eight_nodes_on_the_nodes_alone_make_a_tick_wait(number: int, late:
     assert latest(several, UNKNOWN) - latest(one, UNKNOWN) == pytest.approx(late, abs=0.06)
 
 
+MANY = 110
+
+
+def of_pods(number: int, stops: list[ScenarioEvent]) -> Prediction:
+    """So many ready pods on the node that falls silent first."""
+    snapshot, scenario = make_snapshot(NODES, crowd(number)), make_scenario(stops, horizon=400)
+    return predict(snapshot, scenario, configured("1.29"))
+
+
 def test_who_is_found_silent_later_waits_for_the_tick_that_marks_many() -> None:
     stops = [make_event(1, "kubelet-stop", "n1"), make_event(3, "kubelet-stop", "n2")]
-    alone, after = (
-        predict(
-            make_snapshot(NODES, crowd(number)),
-            make_scenario(stops, horizon=400),
-            configured("1.29"),
-        )
-        for number in (5, 110)
-    )
-    late = (4 + 2 * 110 + 4 - 30) / 20
+    alone, after = (of_pods(number, stops) for number in (5, MANY))
+    late = (4 + 2 * MANY + 4 - 30) / 20
     assert latest(after, UNKNOWN, "n1") == latest(alone, UNKNOWN, "n1")
     assert latest(after, UNKNOWN, "n2") - latest(alone, UNKNOWN, "n2") == pytest.approx(
         late, abs=0.01
@@ -105,15 +108,8 @@ def test_who_is_found_silent_later_waits_for_the_tick_that_marks_many() -> None:
 
 def test_a_last_renewal_that_a_tick_does_not_see_while_it_waits_is_seen_by_the_next_one() -> None:
     stops = [make_event(1, "kubelet-stop", "n1"), make_event(43, "kubelet-stop", "n2")]
-    few, many = (
-        predict(
-            make_snapshot(NODES, crowd(number)),
-            make_scenario(stops, horizon=400),
-            configured("1.29"),
-        )
-        for number in (5, 110)
-    )
-    late = (4 + 2 * 110 + 4 - 30) / 20
+    few, many = (of_pods(number, stops) for number in (5, MANY))
+    late = (4 + 2 * MANY + 4 - 30) / 20
     assert latest(many, UNKNOWN, "n2") - latest(few, UNKNOWN, "n2") == pytest.approx(late, abs=0.01)
 
 
