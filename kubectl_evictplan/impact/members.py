@@ -16,7 +16,7 @@ from kubectl_evictplan.impact.fates import Fate, Moving, absent_at_start, ending
 from kubectl_evictplan.impact.node_lives import NodeLife
 from kubectl_evictplan.kube.columns import stretches
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, Workload
-from kubectl_evictplan.kube.owners import OwnerKey
+from kubectl_evictplan.kube.owners import EACH_ITS_OWN, OwnerKey, owner_key
 from kubectl_evictplan.prediction.grouped_evictions import Evictions
 from kubectl_evictplan.prediction.workloads import deployments_of, top_workload
 from kubectl_evictplan.scenarios.scenario import Scenario
@@ -41,18 +41,12 @@ class Owners:
 
     def of(self, pod: Pod) -> OwnerKey:
         """The managing owner; of a bare pod itself, with the kind "Pod"."""
-        if not pod.owner_references:
-            return pod.namespace, "Pod", pod.name
         token = pod.namespace, id(pod.owner_references)
         known = self._known.get(token)
         if known is None:
-            owner = pod.controller()
-            if owner is None:
-                return pod.namespace, "Pod", pod.name
-            # Images of static pods are each their own: a node is no workload.
-            if owner.kind == "Node":
-                return pod.namespace, "Node", pod.name
-            known = self._known[token] = pod.namespace, owner.kind, owner.name
+            known = owner_key(pod)
+            if known[1] not in EACH_ITS_OWN:
+                self._known[token] = known
         return known
 
     def of_all(self, pods: Iterable[Pod]) -> list[OwnerKey]:

@@ -20,7 +20,7 @@ from kubectl_evictplan.impact.node_phases import NodeKind, TimedPhase, node_kind
 from kubectl_evictplan.impact.stretches import FOREVER_NS, Between
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
-from kubectl_evictplan.kube.owners import OwnerKey
+from kubectl_evictplan.kube.owners import OwnerKey, owner_key
 from kubectl_evictplan.kube.pod_requests import BY_SPEC
 from kubectl_evictplan.kube.scheduling.answers import Bounded, Fit, Push, Surroundings
 from kubectl_evictplan.kube.scheduling.fit import answers
@@ -199,7 +199,7 @@ class _Groups:
         of_owner: dict[OwnerKey, Placement] = {}
         by_owner: dict[OwnerKey, list[Bounded]] = {}
         for group in groups:
-            by_owner.setdefault(_owner_of(group), []).append(group)
+            by_owner.setdefault(owner_key(group.pods[0]), []).append(group)
         for owner, some in by_owner.items():
             for group in some:
                 placements = self._of(group)
@@ -252,16 +252,6 @@ class _Groups:
         if (first := placement(0)) is placement(count - 1):
             return (first,)
         return list(map(placement, range(count)))
-
-
-def _owner_of(group: Bounded) -> OwnerKey:
-    pod = group.pods[0]
-    owner = pod.controller()
-    return (
-        (pod.namespace, "Pod", pod.name)
-        if owner is None
-        else (pod.namespace, owner.kind, owner.name)
-    )
 
 
 def _are_alike(group: Bounded) -> bool:

@@ -26,10 +26,21 @@ from kubectl_evictplan.kube.objects import (
 
 # Namespace, kind, name; of a bare pod its own, with the kind "Pod".
 OwnerKey = tuple[str, str, str]
+# Kinds of which each pod is an owner of its own.
+EACH_ITS_OWN = frozenset({"Pod", "Node"})
 
 TERMINATING = "Terminating"
 # The API server lets nobody delete them (admission plugin NamespaceLifecycle).
 _NEVER_DELETED = frozenset({"default", "kube-public", NAMESPACE_SYSTEM})
+
+
+def owner_key(pod: Pod) -> OwnerKey:
+    """The managing owner; of a bare pod itself, with the kind "Pod"."""
+    owner = pod.controller()
+    if owner is None:
+        return pod.namespace, "Pod", pod.name
+    # Images of static pods are each their own: a node is no workload.
+    return pod.namespace, owner.kind, pod.name if owner.kind == "Node" else owner.name
 
 
 class MakesNone(Enum):
