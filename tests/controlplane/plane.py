@@ -171,10 +171,13 @@ class ControlPlane:
         What happens between two of these moments can have come later by what lies between, not more.
         """
         waited_ns = 0
-        for process in self._running.values():
-            for task in Path(f"/proc/{process.pid}/task").glob("*/schedstat"):
-                with contextlib.suppress(OSError):
-                    waited_ns += int(task.read_text().split()[1])
+        # Asked beside the thread that starts and stops components: a copy, made in one step, and a process
+        # may be gone by now.
+        for process in tuple(self._running.values()):
+            with contextlib.suppress(OSError):
+                for task in Path(f"/proc/{process.pid}/task").glob("*/schedstat"):
+                    with contextlib.suppress(OSError):
+                        waited_ns += int(task.read_text().split()[1])
         return waited_ns / 1e9
 
     # -- what the components are started with --------------------------------------------------------
