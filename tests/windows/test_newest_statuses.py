@@ -6,6 +6,7 @@ import random
 
 import pytest
 from building.builders import (
+    epoch_ns,
     make_event,
     make_lease,
     make_node,
@@ -14,6 +15,7 @@ from building.builders import (
     make_snapshot,
 )
 from drawn import begun_worlds
+from msgspec.structs import replace
 from realities.contradictions import contradictions, node_contradictions
 from realities.drawn_realities import World
 
@@ -29,12 +31,20 @@ SILENT = make_event(0, "kubelet-stop", "n0", last_heartbeat=-8)
 
 
 def predicted(
-    node: Node, *events: ScenarioEvent, release: str = "1.29.6", renewed: float = -8, **flags: str
+    node: Node,
+    *events: ScenarioEvent,
+    release: str = "1.29.6",
+    renewed: float = -8,
+    begun: float | None = None,
+    **flags: str,
 ) -> Prediction:
-    """Of three nodes, of which that one renewed its Lease then for the last time before the start."""
+    """Of three nodes, of which that one renewed its Lease then for the last time before the start; ``begun``: the process."""
     leases = [make_lease("n0", renewed), make_lease("n1", -0.3), make_lease("n2", -0.3)]
     pods = [make_pod("p", "n0", tolerations=())]
     snapshot = make_snapshot([node, "n1", "n2"], pods, leases=leases)
+    if begun is not None:
+        leader = replace(snapshot.control_plane, leader_acquire_time_ns=epoch_ns(begun))
+        snapshot = replace(snapshot, control_plane=leader)
     settings = ControllerSettings(release, flags={k.replace("_", "-"): v for k, v in flags.items()})
     configuration = resolve_configuration(settings, ControlPlaneFlags())
     return predict(snapshot, make_scenario(events, horizon=160), configuration)
@@ -69,6 +79,14 @@ def test_who_posted_a_status_since_the_last_renewal_is_heard_by_the_tick_after_t
     stop = make_event(0, "kubelet-stop", "n0", last_heartbeat=renewed)
     found = given_up(predicted(node, stop, renewed=renewed))
     assert found == (pytest.approx(earliest, abs=0.01), pytest.approx(latest, abs=0.11))
+
+
+def test_a_process_that_begins_after_the_status_sees_it_together_with_the_lease() -> None:
+    node = make_node("n0", heartbeat=-5)
+    stop = make_event(0, "kubelet-stop", "n0", last_heartbeat=-8.5)
+    earliest, latest = given_up(predicted(node, stop, renewed=-8.5, begun=-2))
+    assert earliest == pytest.approx(38, abs=0.01)
+    assert latest == pytest.approx(43, abs=0.11)
 
 
 def test_a_last_renewal_counts_as_it_is_stated_although_the_lease_shows_a_later_one() -> None:

@@ -153,6 +153,7 @@ class NodeHealthMap:
         self._earliest_probe_ns: int | None = None
         if process_start_ns is not None:
             self._earliest_probe_ns = ticks.at_or_after(process_start_ns)
+        self._first_tick_ns = self._earliest_probe_ns
         # When somebody looked at the cluster in which it has been running since long before, and what else is unknown of that.
         self._looked_ns = 0
         self._timing = Timing()
@@ -225,6 +226,8 @@ class NodeHealthMap:
         seen_ns = self._ticks.at_or_after(posted_ns)
         if posted_ns <= lease.renew_time_ns or seen_ns == probe_ns:
             return ready, lease, probe_ns
+        if self._first_tick_ns is not None and seen_ns <= self._first_tick_ns:
+            return ready, lease, probe_ns  # A new process knows no Lease that it could forget.
         if seen_ns > tick_ns:
             return replace(ready, last_heartbeat_time_ns=None), lease, probe_ns
         again_ns = self._ticks.after(seen_ns)
