@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Set
 from functools import cached_property
+from itertools import count
 
 import msgspec
 
@@ -290,8 +291,9 @@ class OldRates:
                     window.latest_ns = max(high_ns, window.latest_ns)
                     window.unsure = True
                 return
-        window = WindowOverRuns(low_ns, high_ns, unsure=True)
-        self._result.nodes.windows[key, len(own)] = window
+        window, windows = WindowOverRuns(low_ns, high_ns, unsure=True), self._result.nodes.windows
+        # A taint of the start is the first one and has no window.
+        windows[key, next(place for place in count() if (key, place) not in windows)] = window
         own.append(window)
 
     def _put_pods(self, by_node: dict[str, list[_Tainted]], horizon_ns: int) -> None:

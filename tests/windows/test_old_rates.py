@@ -10,11 +10,22 @@ from building.builders import (
     make_pod,
     make_scenario,
     make_snapshot,
+    ns,
 )
 from building.warning_runs import configured
 
+from kubectl_evictplan.controllers.node_lifecycle.zone_states import PARTIAL
 from kubectl_evictplan.prediction.document import NodeChange, Prediction
 from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.windows.old_rates import OldRates
+from kubectl_evictplan.windows.outcome import (
+    READY,
+    TAINT_ADDED,
+    Exploration,
+    NodeChangeKey,
+    WindowOverRuns,
+    ZoneStateKey,
+)
 
 TAINT = "node.kubernetes.io/unreachable:NoExecute"
 
@@ -93,3 +104,22 @@ def test_what_is_surely_deleted_before_stays_certain() -> None:
     early = [one for one in found.evictions if one.node == "a0" and one.latest_seconds < 40]
     assert {one.certainty for one in early} == {"certain"}
     assert len(early) == 110
+
+
+def test_what_runs_show_stays_where_a_taint_before_the_start_was_the_first_one() -> None:
+    """The n-th window of a change need not have n - 1 before it."""
+    result = Exploration()
+    added = NodeChangeKey("a0", TAINT_ADDED, TAINT)
+    result.nodes.windows[NodeChangeKey("a0", READY, "Unknown"), 0] = WindowOverRuns(ns(50), ns(55))
+    result.nodes.windows[added, 1] = WindowOverRuns(ns(200), ns(220))
+    result.zones.windows[ZoneStateKey("/a", PARTIAL), 0] = WindowOverRuns(ns(50), ns(55))
+    snapshot = make_snapshot([make_node("a0", zone="a"), make_node("a1", zone="a")])
+    scenario, configuration = make_scenario([], horizon=400), configured("1.29")
+    late = OldRates(result, lambda _: ns(10), set(), set(), snapshot, scenario, configuration)
+    late.put(scenario.end_ns)
+    spans = {
+        (window.earliest_ns, window.latest_ns)
+        for (key, _), window in result.nodes.windows.items()
+        if key == added
+    }
+    assert spans == {(ns(55), ns(65)), (ns(200), ns(220))}
