@@ -28,6 +28,7 @@ from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.windows.busy_clients import BusyClient
 from kubectl_evictplan.windows.client_arrivals import DeletionArrivals, Row, rows_by_windows
 from kubectl_evictplan.windows.client_buckets import Arrivals, line
+from kubectl_evictplan.windows.first_ticks import OF_TAINT
 from kubectl_evictplan.windows.noticing import Lateness
 from kubectl_evictplan.windows.outcome import (
     READY,
@@ -38,7 +39,6 @@ from kubectl_evictplan.windows.outcome import (
     follows_ticks,
 )
 from kubectl_evictplan.windows.slow_ticks import (
-    OF_TAINT,
     Late,
     follows_lifecycle,
     only_late,

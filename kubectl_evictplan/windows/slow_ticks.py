@@ -24,6 +24,7 @@ from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.windows.client_buckets import Arrivals, Bucket
+from kubectl_evictplan.windows.first_ticks import AHEAD, FirstTicks, of_first_ticks
 from kubectl_evictplan.windows.old_rates import OldRates
 from kubectl_evictplan.windows.outcome import (
     READY,
@@ -47,10 +48,8 @@ _GIVEN_UP = 4
 _TURNED, _SWAPPED = 5, 9
 # So many nodes a tick looks after at once; without pods to mark fewer have hardly anything to wait for.
 _WORKERS = 8
-# GET and PATCH of the pass, each behind an event and what the tick and the workers for the other taint ask for each node.
-_OF_PASS, _AHEAD = 4, 4
-# GET and PATCH to take a taint off, or to put it back.
-OF_TAINT = 2
+# GET and PATCH of the pass, each behind an event.
+_OF_PASS = 4
 
 
 class Late(msgspec.Struct, frozen=True):
@@ -93,13 +92,17 @@ def span_slow_ticks(
         if most <= limit.burst:
             return
     writes = _Writes(result, snapshot, starts, configuration, limit)
-    if not (writes.wait and (late := _late(result, writes, configuration, limit))):
+    if not writes.wait:
+        return
+    late = _late(result, writes, configuration, limit)
+    first = FirstTicks(starts, writes.late_at, scenario, result)
+    if not (late or first.late_ns):
         return
     sure = only_late(result, snapshot, scenario)
     together = {name for name, one in late.items() if one.together}
     given = snapshot, scenario, configuration
     old_rates = OldRates(result, writes.late_at, together, sure, *given)
-    put_off(result, late, scenario, sure)
+    put_off(result, late, scenario, sure, first)
     old_rates.put(scenario.end_ns)
 
 
@@ -127,7 +130,8 @@ class _Writes:
         lots: dict[Span, tuple[int, int]] = {}
         told = [(event.at_ns, event.latest_ns) for event in starts]
         turned = list(_changes(result, snapshot, configuration))
-        begun = _begun(result, snapshot, told, configuration, turned, limit)
+        marks = _marks(snapshot, configuration)
+        begun = of_first_ticks(result, snapshot, told, marks, turned, limit)
         for node, span, number in (*turned, *begun):
             self.of_change[node, span] = number
             changes, requests = lots.get(span, (0, 0))
@@ -254,46 +258,6 @@ def _marks(snapshot: ClusterSnapshot, configuration: ControllerConfiguration) ->
     return Counter({node: per_pod * number for node, number in ready_pods(snapshot).items()})
 
 
-def _begun(
-    result: Exploration,
-    snapshot: ClusterSnapshot,
-    starts: Sequence[Span],
-    configuration: ControllerConfiguration,
-    changes: Iterable[tuple[str, Span, int]],
-    limit: ClientLimit,
-) -> Iterator[tuple[str, Span, int]]:
-    """The first tick of each new process: what it writes of all nodes that may be tainted, and of pods that are ready where no node is.
-
-    It tells of every node: one such event is in line before each request of that time.
-    """
-    if not starts:
-        return
-    since = {
-        node.name: 0
-        for node in snapshot.nodes
-        if node.taints and any(taint.key in LIFECYCLE_NO_EXECUTE_KEYS for taint in node.taints)
-    }
-    for (key, _), window in result.nodes.windows.items():
-        if key.what == TAINT_ADDED and follows_ticks(key):
-            since[key.node] = min(since.get(key.node, window.earliest_ns), window.earliest_ns)
-    zones, marks = max(len(result.waiting), 1), _marks(snapshot, configuration)
-    down = [node.name for node in snapshot.nodes if node.ready_status != "True"]
-    # Who was ready at the start the process before it has marked.
-    marked = sum(marks[name] for name in down)
-    events = len(snapshot.nodes)
-    told_ns = int(events * SECOND_NS / limit.qps)
-    for span in starts:
-        tainted = sum(since_ns <= span[1] for since_ns in since.values())
-        # All taints are taken off at once, and put back one by one in each zone.
-        own = OF_TAINT * (tainted + min(tainted, zones)) + marked
-        beside = sum(
-            number
-            for _, (low_ns, high_ns), number in changes
-            if low_ns <= span[1] + told_ns and span[0] <= high_ns
-        )
-        yield "", span, own + min(own + beside + _AHEAD, events)
-
-
 def _says_false(result: Exploration, snapshot: ClusterSnapshot) -> set[str]:
     """Nodes that may be False, and not Unknown."""
     found = {
@@ -338,7 +302,7 @@ def _late(
             for name in names
         }
         at_once = min(max(met.changes for met in chain(ticks, beside)), _WORKERS)
-        soon_ns = int((_OF_PASS + _AHEAD * at_once) * SECOND_NS / limit.qps)
+        soon_ns = int((_OF_PASS + AHEAD * at_once) * SECOND_NS / limit.qps)
         tainted_ns = tick_ns
         # From 1.34 on it is in line before its pods are marked; a new limiter of its zone waits for the end of the tick.
         if first and profile.taint_on_current_condition and not _meets(result, span):
@@ -410,14 +374,26 @@ class _Ends:
 
 
 def put_off(
-    result: Exploration, late: Mapping[str, Late], scenario: Scenario, certain: Set[str]
+    result: Exploration,
+    late: Mapping[str, Late],
+    scenario: Scenario,
+    certain: Set[str],
+    first_ticks: FirstTicks | None = None,
 ) -> None:
-    """Make it all as late, and be certain only of what follows silence alone and comes before it is over."""
+    """Make it all as late, and be certain only of what follows silence alone and comes before it is over.
+
+    ``first_ticks``: what first ticks of new processes make late.
+    """
     ends = _Ends(scenario)
-    result.ticks_late_ns = max(one.tick_ns for one in late.values())
+    result.ticks_late_ns = max((one.tick_ns for one in late.values()), default=0)
+    if first_ticks is not None:
+        result.ticks_late_ns = max(result.ticks_late_ns, first_ticks.late_ns)
     result.late_ns += result.ticks_late_ns
     changes = result.nodes.windows.items()
-    since_ns = min((w.earliest_ns for (key, _), w in changes if key.node in late), default=0)
+    lows = [window.earliest_ns for (key, _), window in changes if key.node in late]
+    if first_ticks is not None and first_ticks.late_ns:
+        lows.append(first_ticks.since_ns)
+    since_ns = min(lows, default=0)
     for (change, _), window in changes:
         if not follows_ticks(change) or window.latest_ns < since_ns:
             continue
@@ -426,7 +402,10 @@ def put_off(
         if change.what != TAINT_REMOVED:
             of_node = late.get(change.node, _NOT_LATE)
             late_ns = of_node.given_up_ns if change.what == READY else of_node.tainted_ns
-        _put_off(window, late_ns, ends, sure=change.node in certain)
+        sure = change.node in certain
+        if not sure and first_ticks is not None and change.what == TAINT_REMOVED:
+            sure = first_ticks.surely_removes(change.node, window, late_ns)
+        _put_off(window, late_ns, ends, sure=sure)
     for window in result.zones.windows.values():
         _put_off(window, result.ticks_late_ns, ends, sure=True)
     first: dict[tuple[int, int], PossibleEviction] = {}

@@ -140,6 +140,37 @@ def test_the_first_tick_of_a_new_process_tells_of_all_nodes_and_takes_taints_off
     assert 20.5 < removed < 25
 
 
+@pytest.mark.parametrize("others", [(), ("r0",)])
+def test_the_first_tick_of_a_process_takes_taints_off_late_where_no_node_changes(
+    others: tuple[str, ...],
+) -> None:
+    # All are heard again while nobody looks: GET and PATCH for each of both taints, behind an event each.
+    number, keys = 12, ("NoSchedule", "NoExecute")
+    taints = [f"node.kubernetes.io/unreachable:{effect}" for effect in keys]
+    nodes = [
+        make_node(f"r{place}", zone="a", ready="Unknown", taints=taints) for place in range(number)
+    ]
+    nodes += [make_node(f"u{place}", zone="b") for place in range(40)]
+    events = [
+        make_event(0, "controller-stop"),
+        make_event(5, "kubelet-start", [f"r{place}" for place in range(number)]),
+        make_event(40, "controller-start"),
+        *(make_event(40.5, "untaint", name, taint="other:NoExecute") for name in others),
+    ]
+    scenario = make_scenario(events, horizon=120)
+    found = predict(make_snapshot(nodes), scenario, configured("1.29"))
+    removed = {
+        (report.node, change.certainty): change.latest_seconds
+        for report in found.nodes
+        for change in report.changes
+        if change.what == "taint-removed" and change.value.endswith("NoExecute")
+    }
+    requests = 2 * 2 * number
+    assert min(removed.values()) >= 40 + (requests + min(requests, len(nodes)) - 30) / 20
+    assert max(removed.values()) < 45
+    assert {node for node, certainty in removed if certainty != "certain"} == set(others)
+
+
 def test_few_nodes_without_pods_to_mark_wait_where_the_burst_is_small() -> None:
     small = {"kube-api-qps": "5", "kube-api-burst": "10"}
     scenario = make_scenario([make_event(1, "kubelet-stop", ["n1", "n2", "n3"])], horizon=400)
