@@ -38,6 +38,7 @@ from kubectl_evictplan.windows.outcome import (
 )
 from kubectl_evictplan.windows.pod_worlds import nodes_of_touched_pods
 from kubectl_evictplan.windows.spans import Span, later_spans, merge_spans
+from kubectl_evictplan.windows.ticks_under_way import UnderWay, tick_under_way
 from kubectl_evictplan.windows.unknowns.client_limits import ClientLimits
 
 _FALSE = "False"
@@ -84,14 +85,19 @@ def span_slow_ticks(
     limit = client_limit(configuration)
     changes = sum(key.what == READY for key, _ in result.nodes.windows)
     starts = [event for event in scenario.events if event.manager_up]
-    if limit is None or not (changes or starts):
+    unheard = any(node.ready_status == "Unknown" for node in snapshot.nodes)
+    if limit is None or not (changes or starts or unheard):
+        return
+    marks = _marks(snapshot, configuration)
+    under_way = tick_under_way(snapshot, scenario, configuration, limit, marks)
+    if not (changes or starts or under_way):
         return
     if not (starts or "True" in snapshot.columns.distinct("ready")):
         # Without pods to mark.
         most = changes * (_SWAPPED if _says_false(result, snapshot) else _GIVEN_UP)
         if most <= limit.burst:
             return
-    writes = _Writes(result, snapshot, starts, configuration, limit)
+    writes = _Writes(result, snapshot, starts, configuration, limit, marks, under_way)
     if not writes.wait:
         return
     late = _late(result, writes, configuration, limit)
@@ -116,6 +122,8 @@ class _Writes:
         starts: Sequence[ScenarioEvent],
         configuration: ControllerConfiguration,
         limit: ClientLimit,
+        marks: Mapping[str, int],
+        under_way: UnderWay | None,
     ) -> None:
         self._limit = limit
         # From 1.37 on each tick looks at the Lease of every node that is silent; at any time there is also a taint in each zone.
@@ -129,8 +137,9 @@ class _Writes:
         self.of_change: dict[tuple[str, Span], int] = {}
         lots: dict[Span, tuple[int, int]] = {}
         told = [(event.at_ns, event.latest_ns) for event in starts]
-        turned = list(_changes(result, snapshot, configuration))
-        marks = _marks(snapshot, configuration)
+        turned = list(_changes(result, snapshot, configuration, marks))
+        if under_way is not None:
+            turned.append(("", (-under_way.since_ns, 0), under_way.requests + limit.burst))
         begun = of_first_ticks(result, snapshot, told, marks, turned, limit)
         for node, span, number in (*turned, *begun):
             self.of_change[node, span] = number
@@ -227,17 +236,19 @@ class _Sums:
 
 
 def _changes(
-    result: Exploration, snapshot: ClusterSnapshot, configuration: ControllerConfiguration
+    result: Exploration,
+    snapshot: ClusterSnapshot,
+    configuration: ControllerConfiguration,
+    marks: Mapping[str, int],
 ) -> Iterator[tuple[str, Span, int]]:
     """Each change of a node's Ready: when, and how many requests ticks make of it."""
-    marks = _marks(snapshot, configuration)
     turned = _SWAPPED if configuration.profile.taint_on_current_condition else _TURNED
     changes = result.nodes.windows
     swapped = _says_false(result, snapshot)
     for (key, _), window in changes.items():
         if key.what == READY:
             # Who was not ready before has no pods to mark.
-            marked = 0 if key.value == "True" else marks[key.node]
+            marked = 0 if key.value == "True" else marks.get(key.node, 0)
             number = max(_GIVEN_UP + marked, turned if key.node in swapped else 0)
             yield key.node, (window.earliest_ns, window.latest_ns), number
 

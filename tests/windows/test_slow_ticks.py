@@ -171,6 +171,26 @@ def test_the_first_tick_of_a_process_takes_taints_off_late_where_no_node_changes
     assert {node for node, certainty in removed if certainty != "certain"} == set(others)
 
 
+@pytest.mark.parametrize(
+    ("given_up", "ready", "waits"),
+    # Given up 3 s ago, where its pods take 9.7 s; all are marked; it was through long ago.
+    [(-3, 80, True), (-3, 0, False), (-60, 80, False)],
+)
+def test_a_tick_that_marks_pods_still_at_the_start_makes_the_next_one_late(
+    given_up: float, ready: int, waits: bool
+) -> None:
+    down = make_node("n0", zone="a", ready="Unknown", transition=given_up)
+    pods = [
+        make_pod(f"p{place}", "n0", ready="True" if place < ready else "False")
+        for place in range(110)
+    ]
+    stop = make_event(0, "kubelet-stop", "n1", last_heartbeat=-37)
+    scenario = make_scenario([stop], horizon=400)
+    found = predict(make_snapshot([down, *NODES], pods), scenario, configured("1.29"))
+    late = (2 * ready + 4 + 4) / 20 if waits else 0
+    assert latest(found, UNKNOWN) == pytest.approx(8 + late, abs=0.6)
+
+
 def test_few_nodes_without_pods_to_mark_wait_where_the_burst_is_small() -> None:
     small = {"kube-api-qps": "5", "kube-api-burst": "10"}
     scenario = make_scenario([make_event(1, "kubelet-stop", ["n1", "n2", "n3"])], horizon=400)

@@ -1,0 +1,64 @@
+"""A tick that waits for its client at the start: a node was given up just before, and some of its pods still say that they are ready.
+
+The tick writes statuses first, and marks pods one after the other; until it is through there is no other one. Nobody sees what else
+waits, so the bucket may be empty.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import msgspec
+
+from kubectl_evictplan.controllers.client_limits import PER_MARKED_POD, ClientLimit
+from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.node_lifecycle.node_health import STATUS_UNKNOWN
+from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.kube.objects import READY, ClusterSnapshot
+from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.simulation.simulate import starts_without_controller
+
+# A status, an event, GET and PATCH for a taint.
+_GIVEN_UP = 4
+# Times in conditions are whole seconds, and clocks differ.
+_SECONDS_NS = 2 * SECOND_NS
+
+
+class UnderWay(msgspec.Struct, frozen=True):
+    """A tick that began so long before the start at the most, and has so many requests to make still."""
+
+    since_ns: int
+    requests: int
+
+
+def tick_under_way(
+    snapshot: ClusterSnapshot,
+    scenario: Scenario,
+    configuration: ControllerConfiguration,
+    limit: ClientLimit,
+    marks: Mapping[str, int],
+) -> UnderWay | None:
+    """The tick that may be under way at the start, if it waits; ``marks``: by node how many requests it takes to mark its ready pods."""
+    if starts_without_controller(scenario):
+        return None
+    given_up: dict[str, int] = {}
+    for node in snapshot.nodes:
+        ready = node.condition(READY) if node.ready_status == "Unknown" else None
+        if ready is not None and ready.reason == STATUS_UNKNOWN:
+            given_up[node.name] = ready.last_transition_time_ns or 0
+    if not any(marks.get(name) for name in given_up):
+        return None
+    pods = Counter(snapshot.columns.of("node_name"))
+    for pod in snapshot.pods if snapshot.stand_ins else ():
+        pods[pod.node_name] += snapshot.stand_ins.get(pod.key, 1) - 1
+    per_pod = PER_MARKED_POD if configuration.profile.tells_of_marked_pods else 1
+    most = sum(_GIVEN_UP + per_pod * pods[name] for name in given_up)
+    longest_ns = int((most - limit.burst) * SECOND_NS / limit.qps)
+    oldest_ns = scenario.start_ns - longest_ns - configuration.node_monitor_period_ns - _SECONDS_NS
+    since = {name: at_ns for name, at_ns in given_up.items() if at_ns >= oldest_ns}
+    waiting = sum(marks.get(name, 0) for name in since)
+    if longest_ns <= 0 or not waiting:
+        return None
+    requests = waiting + _GIVEN_UP * len(since)
+    return UnderWay(max(scenario.start_ns - min(since.values()), 0), requests)
