@@ -18,6 +18,8 @@ _QPS, _BURST = 5.0, 10
 PROCESS_NS = 5 * SECOND_NS
 # So many requests are made of a ready pod that a tick marks: its status, and an event.
 PER_MARKED_POD = 2
+# One that waits for nobody takes so long at most. What several take counts where it is more than clocks differ.
+_REQUEST_SECONDS, _NOTICED_SECONDS = 0.01, 0.1
 # No controller makes more for one pod or one change of a node, events and all.
 _REQUESTS_MAX = 10
 
@@ -30,6 +32,12 @@ class ClientLimit(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"{self.qps:g} a second after {self.burst} at once"
+
+    def one_by_one_seconds(self, requests: int) -> float:
+        """How long so many take at most of which each is made after the one before: as long as these take, or as they are let through."""
+        in_a_row = requests * _REQUEST_SECONDS
+        by_tokens = max(requests - self.burst, 0) / self.qps
+        return max(by_tokens, in_a_row if in_a_row > _NOTICED_SECONDS else 0.0)
 
 
 def client_limit(configuration: ControllerConfiguration) -> ClientLimit | None:

@@ -446,7 +446,7 @@ class DeletionArrivals:
                 number = 0
             number += requests[span] + len(nodes[span])
             instants[-1] = max(instants[-1], high)
-            late = max(number - self._limit.burst, 0) / self._limit.qps
+            late = self._limit.one_by_one_seconds(number)
             longest[-2:] = late, late
         return Waits(instants, longest)
 

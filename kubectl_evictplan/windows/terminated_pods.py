@@ -153,7 +153,7 @@ def _late_ns(result: Exploration, number: int, configuration: ControllerConfigur
     if limit is None:
         return 0
     requests = number + 3 * sum(key.controller == POD_GC for key in result.evictions)
-    return ceil(max(requests - limit.burst, 0) * SECOND_NS / limit.qps)
+    return ceil(round(limit.one_by_one_seconds(requests) * SECOND_NS, 3))
 
 
 def _tied(

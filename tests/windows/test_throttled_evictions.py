@@ -164,6 +164,18 @@ def test_too_many_terminated_pods_are_collected_as_the_client_lets_them() -> Non
     assert latest(prediction) == pytest.approx(20.025 + (99 - 30) / 20, abs=0.01)
 
 
+@pytest.mark.parametrize(("number", "late"), [(5, 0), (60, 0.61), (100, 1.01), (600, 25.1)])
+def test_garbage_collection_of_many_pods_lasts_as_long_as_its_writes(
+    number: int, late: float
+) -> None:
+    gone = make_event(1, "node-delete", "n1")
+    flags = {"kube-api-qps": "20", "kube-api-burst": "99"}
+    few = told(crowd(1), gone, release="1.16", flags=flags, horizon=90)
+    many = told(crowd(number), gone, release="1.16", flags=flags, horizon=90)
+    assert latest(many) - latest(few) == pytest.approx(late, abs=0.002)
+    assert certainties(many) == {"certain"}
+
+
 def test_a_countdown_that_is_cancelled_costs_an_event_for_each_pod_that_is_alike() -> None:
     off = make_event(5, "untaint", "n1", taint="a")
     at_once = make_event(5, "taint", "n2", taint="c=d:NoExecute")
