@@ -102,6 +102,11 @@ class PossibleEviction(NamedTuple):
             proven=True,
         )
 
+    def ending_from(self, low_ns: int) -> PossibleEviction:
+        """Return the same where its pod may be gone from then on as well; what is known to end sooner stays so."""
+        gone_ns = self.gone_earliest_ns
+        return self._replace(gone_earliest_ns=low_ns if gone_ns is None else min(gone_ns, low_ns))
+
     def on_node(self, node: str, until_queued: UntilQueued) -> PossibleEviction:
         """Return the same on another node: as ``_replace`` does it, for tens of thousands."""
         found = *self[:2], node, *self[3:7], until_queued, *self[8:]

@@ -134,10 +134,10 @@ class ThrottledEnds:
                 continue
             own = EvictionKey(key.pod, uid, key.controller, 0)
             found = self._result.evictions.get(own) or row._replace(
-                spans=(), node=event.touched_nodes[0], certain=False, delay_ns=None
+                spans=(), node=event.touched_nodes[0], delay_ns=None, gone_earliest_ns=None
             )
             found = found.also_within([(low_ns, row.latest_ns)], _MISSED)
-            self._result.evictions[own] = found._replace(gone_earliest_ns=low_ns)
+            self._result.evictions[own] = found.ending_from(low_ns)
 
     def _collect_later(self, late: Mapping[EvictionKey, int], nodes: Set[str]) -> None:
         """Garbage collection of nodes out of service comes a loop after the pod terminates."""

@@ -101,8 +101,7 @@ def bound_successors(
             spans = (each.span for each in possible)
             told = [(low_ns, min(high_ns, horizon_ns)) for low_ns, high_ns in spans]
             found = found.also_within(told, missed)
-            gone_ns = min(low_ns for low_ns, _ in told)
-            result.evictions[key] = found._replace(gone_earliest_ns=gone_ns)
+            result.evictions[key] = found.ending_from(min(low_ns for low_ns, _ in told))
 
 
 def bound_anew(
@@ -123,7 +122,7 @@ def bound_anew(
                 key = EvictionKey(name, each.pod.uid, each.controller, 0)
                 found = result.evictions.get(key) or _not_seen(each, missed)
                 own = low_ns, min(high_ns + late_ns, horizon_ns)
-                result.evictions[key] = found.also_within([own], missed)
+                result.evictions[key] = found.also_within([own], missed).ending_from(low_ns)
 
 
 class _Bounding(msgspec.Struct):

@@ -134,6 +134,18 @@ def test_a_pod_that_somebody_deletes_while_it_waits_is_not_surely_evicted() -> N
     }
 
 
+def test_who_may_be_hit_by_a_late_delete_of_its_name_may_still_end_before_that() -> None:
+    """A taint of its node deletes the second pod at once; what may wait for the client is another DELETE of the first one."""
+    first = make_pod("p", "n1", deleted=-10)
+    second = make_event(3, "pod-create", pod=make_pod("p", "n2", uid="two"))
+    tainted = make_event(0.5, "taint", "n2", taint="a=b:NoExecute")
+    crowded = make_event(9, "taint", "n1", taint="c=d:NoExecute")
+    prediction = told([first, *crowd(60)], tainted, second, crowded, horizon=60)
+    [row] = (one for one in prediction.evictions if one.uid == "two")
+    assert row.earliest_seconds == 3 < row.latest_seconds
+    assert row.gone.earliest_seconds == 3
+
+
 def test_orphans_are_collected_one_after_the_other() -> None:
     few, many = (told(crowd(number), make_event(1, "node-delete", "n1")) for number in (5, 110))
     # PATCH and DELETE of each, and a GET of the node.
