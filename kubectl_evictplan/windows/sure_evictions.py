@@ -53,8 +53,11 @@ class SureEvictions:
         """Until when the object of that ``uid`` is deleted, if it is the first one of its name, and never changes; None where nothing proves it.
 
         A later one perhaps never comes to be, and what is left of the one before may keep it from being evicted.
+        The one before may be on another node, which is not among the ``versions``.
         """
         first, *later = versions
+        if self._fates.has_one_before(first):
+            return None
         if first.pod.uid != uid or any(each.pod.uid == uid for each in later):
             return None
         return self.deleted_by_ns(first)

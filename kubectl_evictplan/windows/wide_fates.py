@@ -68,6 +68,9 @@ class WideFates:
         self._courses = services.rates.courses
         self._services = services
         self._nodes = {node.name: node for node in snapshot.nodes}
+        made = {event.pod.key for event in scenario.events if event.pod is not None}
+        # Names that the scenario uses again.
+        self._taken = {pod.key for pod in snapshot.pods if pod.key in made} if made else set()
         self._decisions: dict[tuple[int, str, str, str], tuple[Decision, object]] = {}
 
     def versions(self, pods: Iterable[Pod], names: Container[str]) -> dict[str, list[Version]]:
@@ -84,6 +87,16 @@ class WideFates:
                 for key in found.keys() & set(event.pods):
                     found[key] += list(_tolerating(found[key], event))
         return found
+
+    def has_one_before(self, version: Version) -> bool:
+        """Whether another pod may have the name, on whatever node, when this one is to be created."""
+        key, since_ns = version.pod.key, version.since_ns
+        if since_ns < 0:
+            return False
+        made = [event for event in self._scenario.events if event.pod is not None]
+        return key in self._taken or any(
+            event.pod.key == key and event.at_ns < since_ns for event in made if event.pod
+        )
 
     def possible(self, versions: list[Version]) -> list[Possible]:
         """All that may happen to the pods of one name."""

@@ -222,6 +222,20 @@ def test_only_a_pod_whose_name_was_used_before_may_go_at_any_time() -> None:
     assert surely_deleted(first, *events) == {first.key: 170}
 
 
+@pytest.mark.parametrize(("other", "by"), [("p", None), ("another", ns(3))])
+def test_a_pod_is_not_surely_created_whose_name_one_on_another_node_has(
+    other: str, by: int | None
+) -> None:
+    nodes = [make_node("n0"), make_node("n1", taints=["A:NoExecute"])]
+    snapshot = make_snapshot(nodes, [make_pod(other, "n0")])
+    created = make_pod("p", "n1", uid="two")
+    scenario = make_scenario([make_event(3, "pod-create", pod=created)], horizon=100)
+    configuration = resolve_configuration(ControllerSettings("1.29.6"), snapshot.control_plane)
+    bounds = WideBounds.of(snapshot, scenario, configuration)
+    versions = bounds.fates.versions((), {"n1"})[created.key]
+    assert bounds.sure.first_deleted_by_ns(versions, "two") == by
+
+
 def test_a_zone_that_is_new_leaves_all_others_without_tokens() -> None:
     nodes = [make_node(f"n{zone}", zone=zone) for zone in "abc"]
     snapshot = make_snapshot(nodes, [make_pod("p", "na")])
