@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.objects import ControlPlaneFlags, Node, Pod, Toleration
+from kubectl_evictplan.kube.topology import EXCLUDE_DISRUPTION
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, OutagePart, ScenarioEvent
 
@@ -74,6 +75,18 @@ def test_a_taint_is_perhaps_written_once_more_while_its_node_may_be_in_line() ->
         taint = make_taint(f"{UNREACHABLE}:NoExecute", added=added)
         node = make_node("n0", taints=[taint], ready="Unknown", transition=-110)
         assert len(told(node, going(), release=release)) == rows, (release, added)
+
+
+@pytest.mark.parametrize(("counts", "rows"), [(True, []), (False, [("possible", 0, HORIZON)])])
+def test_an_old_taint_is_written_once_more_where_no_node_of_the_zone_counts(
+    *, counts: bool, rows: list[tuple[str, float, float]]
+) -> None:
+    """Nearly every tick makes the line of such a zone anew, with all in it who are not ready."""
+    taint = make_taint(f"{UNREACHABLE}:NoExecute", added=-100)
+    node = make_node("n0", zone="a", taints=[taint], ready="Unknown", transition=-110)
+    if not counts:
+        node = replace(node, labels={**node.labels, EXCLUDE_DISRUPTION: "true"})
+    assert told(node, going()) == rows
 
 
 def test_whom_its_kubelet_ends_is_deleted_again_only_before_that() -> None:
