@@ -15,6 +15,7 @@ from kubectl_evictplan.cluster.timeline import (
     SCENARIO,
     AboutNode,
     Entry,
+    NodeQueued,
     PodDeleted,
     PodGone,
     TaintAdded,
@@ -207,35 +208,52 @@ def joint_contradictions(
     """Fewer nodes tainted, or pods evicted, than told of all together, or more. ``zones``: of each node that of the answer; none where one has several."""
     for joint in prediction.joint:
         scope, _, name = joint.scope.partition("/")
-        until_ns = (joint.by_seconds + TOLERANCE_S) * 1e9
-        entries = [entry for entry in reality.entries if entry.at_ns <= until_ns]
-        if scope == "pod":
-            number = int(any(isinstance(each, PodDeleted) and each.pod == name for each in entries))
-        elif scope != "zone" or not zones:
+        if scope not in ("zone", "pod") or (scope == "zone" and not zones):
             continue
+        # What comes within the tolerance may be told as in time; it need not be.
+        in_time, perhaps = (
+            [entry for entry in reality.entries if entry.at_ns <= (joint.by_seconds + late) * 1e9]
+            for late in (0, TOLERANCE_S)
+        )
+        if scope == "pod":
+            deleted = (each for each in perhaps if isinstance(each, PodDeleted))
+            least = most = int(any(each.pod == name for each in deleted))
         elif joint.what == NODES_TAINTED:
-            tainted = {
-                entry.node
-                for entry in entries
-                if isinstance(entry, TaintAdded) and zones.get(entry.node) == name
-                if is_lifecycle_no_execute(entry.taint) and entry.by != SCENARIO
-            }
-            number = len(tainted)
-            if number > joint.most:
+            served = _nodes_served(perhaps, name, zones)
+            least, most = len(served), len(_nodes_served(in_time, name, zones))
+            if most > joint.most:
                 # Who exchanges one taint for another need not have waited for that.
-                number = max(len(tainted - _tainted_at_start(prediction)), joint.least)
+                most = len(_nodes_served(in_time, name, zones) - _tainted_at_start(prediction))
         else:
-            number = len(
-                {
-                    (entry.pod, entry.uid)
-                    for entry in entries
-                    if isinstance(entry, PodDeleted) and zones.get(entry.node) == name
-                    if entry.controller != POD_GC
-                }
-            )
+            least = len(_pods_evicted(perhaps, name, zones))
+            # Pods of nodes that never waited are not among those that it is about: they go for taints that somebody put on.
+            waited = {entry.node for entry in in_time if isinstance(entry, NodeQueued)}
+            own = {node: zone for node, zone in zones.items() if node in waited}
+            most = len(_pods_evicted(in_time, name, own))
         # Nodes that do not wait, and their pods, are not among those that it is about.
-        if number < joint.least or joint.most < number <= joint.of:
-            yield f"{number}, predicted {joint}"
+        if least < joint.least or joint.most < most <= joint.of:
+            yield f"{least if least < joint.least else most}, predicted {joint}"
+
+
+def _nodes_served(entries: Iterable[Entry], zone: str, zones: Mapping[str, str]) -> set[str]:
+    """Nodes of the zone that node lifecycle has tainted."""
+    return {
+        entry.node
+        for entry in entries
+        if isinstance(entry, TaintAdded) and zones.get(entry.node) == zone
+        if is_lifecycle_no_execute(entry.taint) and entry.by != SCENARIO
+    }
+
+
+def _pods_evicted(
+    entries: Iterable[Entry], zone: str, zones: Mapping[str, str]
+) -> set[tuple[str, str]]:
+    return {
+        (entry.pod, entry.uid)
+        for entry in entries
+        if isinstance(entry, PodDeleted) and zones.get(entry.node) == zone
+        if entry.controller != POD_GC
+    }
 
 
 def _tainted_at_start(prediction: Prediction) -> set[str]:
