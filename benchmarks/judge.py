@@ -166,8 +166,12 @@ def record(world: UpstreamWorld, release: str, program: Path, folder: Path) -> b
 def _waits_unseen(world: UpstreamWorld, recording: Document) -> bool:
     """Whether requests wait at the start for a client's limit, maybe for what is not so any more."""
     since_ns = world.start_ns - UNSEEN_NS
-    # A process that is not the first one deletes once more whom the one before it deleted; its Lease is not in the input.
-    begun = [each for each in world.events if each.action == "controller-start"][1:]
+    # A process that finds taints, or deletes once more whom the one before it deleted, asks twice also for pods that are gone at the start.
+    taints = [each.at_ns for each in world.events if each.action == "taint"]
+    begins = [each for each in world.events if each.action == "controller-start"]
+    begun = [
+        each for each in begins if each != begins[0] or min(taints, default=each.at_ns) < each.at_ns
+    ]
     ended = any(
         (each.action in REASONS_END or each in begun) and since_ns < each.at_ns <= world.start_ns
         for each in world.events
