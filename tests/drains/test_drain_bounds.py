@@ -84,6 +84,15 @@ def test_writes_of_the_budget_can_hold_up_a_request_as_often_as_others_are_evict
     assert latest[1] - latest[0] == latest[2] - latest[1] == 590_000_000
 
 
+def test_whom_a_closed_budget_refuses_again_when_it_is_written_is_answered_later() -> None:
+    # Two pods must be Ready again before anybody may go: when the first of them is, the budget is written and stays closed.
+    coming = (ns(9), ns(10)), (ns(11), ns(15))
+    given = Allowance(-1, coming, None, 0, 0, False, one_at_a_time=True)
+    [found] = evictions_in_turn(given, 1, 0) or ()
+    # Arrival 25 ms, three tries of 5.07 s, 40 ms of each of three answers, and then 120 ms until the DELETE.
+    assert found.within[1] == pytest.approx(ns(0.025 + 3 * 5.07 + 3 * 0.04 + 0.12), abs=1000)
+
+
 def test_a_budget_that_allows_nothing_keeps_kubectl_for_ever() -> None:
     full = App("web", ["a1", "b1"], least="100%")
     bounds = proven(drained_cluster(full, FREE), drain("a1", "b1"))

@@ -137,10 +137,14 @@ class _Tries:
     """The tries of whoever is still waiting for the n-th eviction."""
 
     def __init__(self, allowance: Allowance, before: Sequence[NthEviction], nth: int) -> None:
-        self._writes = sorted(_writes(allowance, before))
-        # Every answer that a write of the budget leads to takes its time. Two writes come of an eviction and the sync that
-        # sees it, which hold up one try only.
-        self._answers = 1 + len(self._writes) + nth
+        writes = sorted(_writes(allowance, before))
+        # Every answer that a write of the budget leads to takes its time, also where it is still closed. Two writes come of
+        # an eviction and the sync that sees it, which hold up one try only.
+        self._answers = 1 + len(writes) + nth
+        # Those that a request can lose to.
+        self._writes = writes
+        if allowance.one_at_a_time:
+            self._writes = sorted(_writes_while_open(allowance, before))
 
     def start(self, number: int) -> Range:
         """From when to when a try may begin, or begin anew after conflicts."""
@@ -185,11 +189,8 @@ class _Tries:
 
 
 def _writes(allowance: Allowance, before: Sequence[NthEviction]) -> Iterator[int]:
-    """The earliest instants of writes that can hold up a request of the turn."""
+    """The earliest instants of writes that requests of the turn can meet."""
     yield from (_EVER_NS,) * allowance.stirs
-    if allowance.one_at_a_time:
-        yield from _writes_while_open(allowance, before)
-        return
     for low_ns, high_ns in allowance.coming:
         if high_ns + MEETS_NS >= 0:
             yield low_ns - _SYNC_MAX_NS
@@ -208,6 +209,7 @@ def _writes(allowance: Allowance, before: Sequence[NthEviction]) -> Iterator[int
 
 def _writes_while_open(allowance: Allowance, before: Sequence[NthEviction]) -> Iterator[int]:
     """Those of a budget that an eviction closes until another pod is Ready: who finds it closed writes nothing."""
+    yield from (_EVER_NS,) * allowance.stirs
     if allowance.counts_pods:
         # Old objects may end then.
         yield from (_EVER_NS,) * len(allowance.coming)
