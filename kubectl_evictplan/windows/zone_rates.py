@@ -187,12 +187,23 @@ class ZoneRates:
     def states(self, zone: str) -> Iterator[tuple[Span, States]]:
         """Each segment of time, in order, with the states that the zone can be in; none where they are too many."""
         segments = self._elementary
-        if not self._are_too_many(segments):
-            yield from ((segment, self._states_in(zone, segment)) for segment in segments)
+        if self._are_too_many(segments):
+            return
+        for segment in segments:
+            states = self._states_in(zone, segment)
+            if not self.counts(zone) and segment not in (self._times_all_down or ()):
+                states = States(EMPTY, EMPTY)
+            yield segment, states
 
     def count_in(self, zone: str, state: str) -> ZoneCount | None:
-        """So many nodes as there may be in the zone when it is in that state; None where it never is."""
+        """So many nodes as there may be in the zone when it is in that state; None where it never is.
+
+        A zone in which nobody counts is Full with all others: the tick that finds these Full makes every zone so that it has not
+        yet forgotten (``handleDisruption`` forgets them in the order of a hash map, until one that was not Full).
+        """
         threshold = self._configuration.unhealthy_zone_threshold
+        if state == FULL and not self.counts(zone):
+            return ZoneCount(0, 0) if self._times_all_down else None
         for segment, states in self.states(zone):
             if states.may_be(state):
                 ready, down = self._counted(zone, segment)
@@ -205,7 +216,9 @@ class ZoneRates:
         return None
 
     def rate_of(self, state: str, count: ZoneCount) -> float:
-        """Nodes per second that a zone in that state is served at."""
+        """Nodes per second that a zone in that state is served at; where nobody counts it is Full only when all are, and nobody is served."""
+        if not count.size:
+            return 0.0
         rate_qps = limiter_rate_qps(state, count.size, self._configuration)
         assert rate_qps is not None, "each state that nodes make has a rate"
         return rate_qps

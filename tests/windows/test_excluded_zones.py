@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from realities.drawn_realities import World
 from realities.test_bounds import check_world
 
-from kubectl_evictplan.cluster.timeline import TaintAdded
+from kubectl_evictplan.cluster.timeline import TaintAdded, ZoneStateChanged
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import ControlPlaneFlags
@@ -27,8 +27,10 @@ from kubectl_evictplan.kube.topology import EXCLUDE_DISRUPTION
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
 from kubectl_evictplan.simulation.simulate import simulate
+from kubectl_evictplan.windows.outcome import WindowTable, ZoneStateKey
 from kubectl_evictplan.windows.pieces import Piece
 from kubectl_evictplan.windows.unknowns.of_node_runs import ZoneWalk
+from kubectl_evictplan.windows.wide_bounds import WideBounds
 
 
 def excluded_and_silent(
@@ -215,3 +217,26 @@ def test_a_zone_that_was_forgotten_or_not_gets_fully_disrupted_with_all_others()
     [zone] = (one for one in prediction.zones if one.zone == "/a")
     full = [state for state in zone.states if state.state == "FullDisruption"]
     assert any(state.earliest_seconds <= 11 < state.latest_seconds for state in full)
+
+
+def told_by_bounds(*events: ScenarioEvent) -> dict[ZoneStateKey, ZoneStateChanged]:
+    """How zones look in each state that bounds let them get into: no node of zone a counts, one of zone b does."""
+    nodes = [
+        make_node("a1", zone="a", labels={EXCLUDE_DISRUPTION: "true"}),
+        make_node("b1", zone="b"),
+    ]
+    snapshot, scenario = make_snapshot(nodes), make_scenario(events, horizon=100)
+    configuration = resolve_configuration(ControllerSettings("1.29.6"), ControlPlaneFlags())
+    changes = WideBounds.of(snapshot, scenario, configuration).changes
+    samples: dict[ZoneStateKey, ZoneStateChanged] = {}
+    changes.put_zones(WindowTable[ZoneStateKey](), samples, unseen=True)
+    return samples
+
+
+def test_bounds_let_a_zone_in_which_nobody_counts_be_full_exactly_when_all_others_may_be() -> None:
+    full = ZoneStateKey("/a", "FullDisruption")
+    told = told_by_bounds(make_event(11, "node-ready", "b1", status="False"))
+    assert {key for key in told if key.zone == "/a"} == {full}
+    assert (told[full].ready, told[full].not_ready, told[full].rate_qps) == (0, 0, 0)
+    only_a = told_by_bounds(make_event(11, "node-ready", "a1", status="False"))
+    assert not [key for key in only_a if key.zone == "/a"]
