@@ -432,11 +432,16 @@ class DeletionArrivals:
         own = 2 if self._configuration.disruption_condition else 1
         requests: Counter[Span] = Counter()
         nodes: defaultdict[Span, set[str]] = defaultdict(set)
+        rows, uncollected = list(rows), self._left_by_late_deletions()
+        collected = {key.pod for key, _ in rows}
         for key, found in rows:
             for span in found.spans:
                 requests[span] += own * self._numbers.get(key.pod, 1)
                 # Each that is gone is asked for once more.
                 nodes[span].add(found.node)
+        for span, names in nodes.items():
+            left = {pod for name in names for pod in uncollected.get(name, ())} - collected
+            requests[span] += own * sum(self._numbers.get(pod, 1) for pod in left)
         instants, longest, number = list[float](), list[float](), 0
         for span in sorted(requests):
             low, high = span[0] / SECOND_NS, span[1] / SECOND_NS
@@ -449,6 +454,24 @@ class DeletionArrivals:
             late = self._limit.one_by_one_seconds(number)
             longest[-2:] = late, late
         return Waits(instants, longest)
+
+    def _left_by_late_deletions(self) -> dict[str, list[str]]:
+        """Pods of nodes that the scenario deletes, which may be there still where their deletions wait, and no run has left any of them."""
+        deleted = {
+            name
+            for event in self._scenario.events
+            if isinstance(event, DeleteNode)
+            for name in event.nodes
+        }
+        found: defaultdict[str, list[str]] = defaultdict(list)
+        number = 0
+        for key, row in self._result.evictions.items() if deleted else ():
+            if key.controller == TAINT_EVICTION:
+                number += self._numbers.get(key.pod, 1)
+                if row.node in deleted:
+                    found[row.node].append(key.pod)
+        waits = number * requests_per_eviction(self._configuration) > self._limit.burst
+        return found if waits else {}
 
 
 def _arrivals(span: Span, tasks: int, others: int = 0) -> Arrivals:

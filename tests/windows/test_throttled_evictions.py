@@ -188,6 +188,28 @@ def test_garbage_collection_of_many_pods_lasts_as_long_as_its_writes(
     assert certainties(many) == {"certain"}
 
 
+def test_a_loop_also_collects_who_is_deleted_late_on_a_node_that_is_gone() -> None:
+    # Of none of those that the taint evicts the kubelet, which falls silent, has seen the deletion in time.
+    stays = crowd(14, "n1", tolerates("a"))
+    events = [
+        TAINT,
+        make_event(4, "kubelet-stop", "n1", last_heartbeat=3),
+        make_event(4.5, "node-delete", "n1"),
+    ]
+
+    def collected(evicted: int) -> float:
+        pods = [*stays, *(make_pod(f"e{place}", "n1", grace_seconds=1) for place in range(evicted))]
+        prediction = told(pods, *events, release="1.29", horizon=120)
+        names = {pod.name for pod in stays}
+        return max(
+            one.latest_seconds
+            for one in prediction.evictions
+            if one.controller == "pod-gc" and one.pod in names
+        )
+
+    assert collected(90) - collected(2) > 90 * 2 / 20 - 2
+
+
 def test_a_countdown_that_is_cancelled_costs_an_event_for_each_pod_that_is_alike() -> None:
     off = make_event(5, "untaint", "n1", taint="a")
     at_once = make_event(5, "taint", "n2", taint="c=d:NoExecute")
