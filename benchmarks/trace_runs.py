@@ -211,9 +211,10 @@ class _Terminating:
 
     def hides(self, expected: Expected) -> bool:
         """True when the pod was Terminating at some point of the window."""
+        early = expected.earliest_seconds - self._slack.clock_seconds
         return any(
             fact.at_seconds <= expected.latest_seconds + self._slack.watch_seconds
-            and self._gone.get(fact.uid, float("inf")) >= expected.earliest_seconds
+            and self._gone.get(fact.uid, float("inf")) >= early
             and expected.uid in ("", fact.uid)
             for fact in self._deleting[expected.subject]
         )
