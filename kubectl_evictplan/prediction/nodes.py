@@ -257,18 +257,27 @@ def joint_statements(
     unsure: Collection[str] = (),
     *,
     taints: bool = True,
+    by_hand: Collection[str] = (),
 ) -> tuple[Joint, ...]:
     """Zone by zone, where it is not certain for every waiting node that it is tainted.
 
     Each of four nodes may be tainted or not, and yet it is certain that one of them is. Counted over every
     run and every order that the windows are taken over. ``taints``: whether that is what nodes wait for; without
     taint manager the pods of a node are deleted when it is its turn, and it is not tainted. ``unsure`` are pods that need not go
-    with their nodes.
+    with their nodes. Of zones in which somebody else puts such taints on nodes that wait, or takes them off (``by_hand``), nothing is
+    said: whether a pass then writes one of its own is not counted.
     """
     if horizon_ns is None:
         latest_ns = max((found.latest_ns for found in exploration.evictions.values()), default=0)
         horizon_ns = -(-latest_ns // SECOND_NS) * SECOND_NS
-    zones = sorted(exploration.services)
+    if not horizon_ns:
+        return ()  # nobody is evicted by the start, whatever ticks do then
+    waiting = exploration.waiting
+    zones = [
+        zone
+        for zone in sorted(exploration.services)
+        if not set(by_hand).intersection(waiting[zone])
+    ]
     found = (
         joint for zone in zones for joint in _joint(exploration, zone, horizon_ns, alike, unsure)
     )

@@ -57,6 +57,7 @@ from kubectl_evictplan.prediction.prepared import PreparedCluster
 from kubectl_evictplan.prediction.records import RowsLater
 from kubectl_evictplan.prediction.warnings.context import WarningContext
 from kubectl_evictplan.prediction.warnings.registry import warnings_later
+from kubectl_evictplan.scenarios.actions.nodes import AddTaint, RemoveTaint
 from kubectl_evictplan.scenarios.actions.pods import uid_of_created
 from kubectl_evictplan.scenarios.scenario import (
     HORIZON_DEFAULT_MAX_NS,
@@ -285,7 +286,14 @@ def _joint(
 ) -> tuple[Joint, ...]:
     horizon_ns, taints = scenario.horizon_ns, configuration.taint_mode
     unsure = refusable.deleted | gone_from.keys()
-    joint = tuple(joint_statements(exploration, horizon_ns, alike, unsure, taints=taints))
+    by_hand = {
+        name
+        for event in scenario.events
+        if isinstance(event, AddTaint | RemoveTaint) and event.seen_by_monitor
+        for name in event.nodes
+    }
+    given = exploration, horizon_ns, alike, unsure
+    joint = joint_statements(*given, taints=taints, by_hand=by_hand)
     if drains is None:
         return joint
     from kubectl_evictplan.prediction.drains import drain_going, drain_joint

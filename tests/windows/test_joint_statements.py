@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from building.builders import make_event, make_node, make_scenario, make_snapshot, make_taint, ns
 
 from kubectl_evictplan.cluster.timeline import POD_GC, TAINT_EVICTION
@@ -175,3 +176,27 @@ def test_whom_a_new_process_taints_need_not_be_whom_the_one_before_it_did() -> N
     prediction = predict(snapshot, make_scenario(events, horizon=60), configuration)
     (joint,) = (each for each in prediction.joint if each.what == "nodes tainted")
     assert (joint.least, joint.most, joint.of) == (1, 2, 3)
+
+
+def test_where_somebody_else_taints_who_waits_nothing_is_said_of_the_zone() -> None:
+    found = exploration("n0 n1 n2 n3", [(44,), (54,)])
+    assert joint_statements(found, ns(300), EACH_ALONE)
+    assert joint_statements(found, ns(300), EACH_ALONE, by_hand={"another"})
+    assert joint_statements(found, ns(300), EACH_ALONE, by_hand={"n2"}) == ()
+
+
+@pytest.mark.parametrize(("what", "said"), [("unreachable", 0), ("mine", 1)])
+def test_only_taints_of_node_lifecycle_are_such(what: str, said: int) -> None:
+    snapshot = make_snapshot([make_node(f"n{number}", zone="a") for number in range(3)], [])
+    key = "mine" if what == "mine" else f"node.kubernetes.io/{what}"
+    events = [
+        make_event(1, "kubelet-stop", ["n0", "n1"]),
+        make_event(20, "taint", "n1", taint=f"{key}:NoExecute"),
+    ]
+    configuration = resolve_configuration(ControllerSettings("1.29.6"), snapshot.control_plane)
+    prediction = predict(snapshot, make_scenario(events, horizon=49), configuration)
+    assert len(prediction.joint) == said
+
+
+def test_by_the_start_nothing_is_said() -> None:
+    assert joint_statements(exploration("n0 n1", [(44,), ()]), None, EACH_ALONE) == ()
