@@ -189,6 +189,8 @@ def test_pods_of_a_deleted_node_are_garbage_collected_whatever_they_tolerate(pat
     collected = [entry for entry in prediction.evictions if entry.controller == "pod-gc"]
     assert set(keys(collected)) == pods_on(path, worker)
     # The node has to be seen missing for 40 s before a loop, every 20 s, collects its pods; a
-    # quarantine that ends just after a loop waits for the next one, and loops cost time.
+    # quarantine that ends just after a loop waits for the next one, and loops cost time. A loop writes
+    # twice for each pod, one after the other.
+    writes = 2 * len(collected)
     assert all(entry.earliest_seconds >= 40 for entry in collected)
-    assert all(entry.latest_seconds <= 80.2 for entry in collected)
+    assert all(entry.latest_seconds <= 80.2 + 0.01 * writes for entry in collected)
