@@ -16,7 +16,9 @@ from kubectl_evictplan.kube.objects import ClusterSnapshot
 _QPS, _BURST = 5.0, 10
 # A new process knows the cluster so long after it leads, and makes its first requests by then.
 PROCESS_NS = 5 * SECOND_NS
-# So many requests are made of a ready pod that a tick marks: its status, and an event.
+# What the tick writes of a node that was ready and is given up: the status, an event, GET and PATCH for a taint.
+GIVEN_UP = 4
+# ... and of each of its ready pods: the status, and an event.
 PER_MARKED_POD = 2
 # One that waits for nobody takes so long at most. What several take counts where it is more than clocks differ.
 _REQUEST_SECONDS, _NOTICED_SECONDS = 0.01, 0.1
@@ -38,6 +40,11 @@ class ClientLimit(msgspec.Struct, frozen=True):
         in_a_row = requests * _REQUEST_SECONDS
         by_tokens = max(requests - self.burst, 0) / self.qps
         return max(by_tokens, in_a_row if in_a_row > _NOTICED_SECONDS else 0.0)
+
+
+def per_marked_pod(configuration: ControllerConfiguration) -> int:
+    """How many requests a tick makes of a ready pod that it marks."""
+    return PER_MARKED_POD if configuration.profile.tells_of_marked_pods else 1
 
 
 def client_limit(configuration: ControllerConfiguration) -> ClientLimit | None:

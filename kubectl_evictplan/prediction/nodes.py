@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 
 from kubectl_evictplan.cluster import timeline
@@ -257,7 +257,7 @@ def joint_statements(
     unsure: Collection[str] = (),
     *,
     taints: bool = True,
-    by_hand: Collection[str] = (),
+    by_hand: Set[str] = frozenset(),
 ) -> tuple[Joint, ...]:
     """Zone by zone, where it is not certain for every waiting node that it is tainted.
 
@@ -273,11 +273,7 @@ def joint_statements(
     if not horizon_ns:
         return ()  # nobody is evicted by the start, whatever ticks do then
     waiting = exploration.waiting
-    zones = [
-        zone
-        for zone in sorted(exploration.services)
-        if not set(by_hand).intersection(waiting[zone])
-    ]
+    zones = [zone for zone in sorted(exploration.services) if by_hand.isdisjoint(waiting[zone])]
     found = (
         joint for zone in zones for joint in _joint(exploration, zone, horizon_ns, alike, unsure)
     )

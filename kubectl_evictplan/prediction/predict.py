@@ -57,7 +57,7 @@ from kubectl_evictplan.prediction.prepared import PreparedCluster
 from kubectl_evictplan.prediction.records import RowsLater
 from kubectl_evictplan.prediction.warnings.context import WarningContext
 from kubectl_evictplan.prediction.warnings.registry import warnings_later
-from kubectl_evictplan.scenarios.actions.nodes import AddTaint, RemoveTaint
+from kubectl_evictplan.scenarios.actions.nodes import changes_lifecycle_taints
 from kubectl_evictplan.scenarios.actions.pods import uid_of_created
 from kubectl_evictplan.scenarios.scenario import (
     HORIZON_DEFAULT_MAX_NS,
@@ -289,8 +289,8 @@ def _joint(
     by_hand = {
         name
         for event in scenario.events
-        if isinstance(event, AddTaint | RemoveTaint) and event.seen_by_monitor
-        for name in event.nodes
+        if changes_lifecycle_taints(event)
+        for name in event.touched_nodes
     }
     given = exploration, horizon_ns, alike, unsure
     joint = joint_statements(*given, taints=taints, by_hand=by_hand)

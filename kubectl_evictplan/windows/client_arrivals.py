@@ -28,7 +28,7 @@ from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMem
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Pod
 from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS, no_execute_taints
-from kubectl_evictplan.scenarios.actions.nodes import AddTaint, DeleteNode, RemoveTaint
+from kubectl_evictplan.scenarios.actions.nodes import AddTaint, RemoveTaint, deleted_nodes
 from kubectl_evictplan.scenarios.actions.pods import SetTolerations
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.client_buckets import Arrivals, Bucket, Waits, line
@@ -353,9 +353,7 @@ class DeletionArrivals:
     def _written_by_every_tick(self) -> set[str]:
         """Nodes that count in no zone, where no other one surely does: its line is made anew by every tick."""
         zones, events = ZoneMembership(self._configuration), self._scenario.events
-        deleted = {
-            name for event in events if isinstance(event, DeleteNode) for name in event.nodes
-        }
+        deleted = deleted_nodes(events)
         made = (event.node for event in events if event.node is not None)
         counted, others = set(self._snapshot.bystanders), dict[str, str]()
         for node in (*self._snapshot.nodes, *made):
@@ -457,12 +455,7 @@ class DeletionArrivals:
 
     def _left_by_late_deletions(self) -> dict[str, list[str]]:
         """Pods of nodes that the scenario deletes, which may be there still where their deletions wait, and no run has left any of them."""
-        deleted = {
-            name
-            for event in self._scenario.events
-            if isinstance(event, DeleteNode)
-            for name in event.nodes
-        }
+        deleted = deleted_nodes(self._scenario.events)
         found: defaultdict[str, list[str]] = defaultdict(list)
         number = 0
         for key, row in self._result.evictions.items() if deleted else ():

@@ -25,7 +25,7 @@ from kubectl_evictplan.kube.durations import MICROSECOND_NS, SECOND_NS
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Node, Pod
 from kubectl_evictplan.kube.taints import is_lifecycle_no_execute, no_execute_taints
 from kubectl_evictplan.kube.tolerations import get_min_toleration_time_ns
-from kubectl_evictplan.scenarios.actions.nodes import DeleteNode
+from kubectl_evictplan.scenarios.actions.nodes import deleted_nodes
 from kubectl_evictplan.scenarios.actions.pods import SetTolerations
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.running_timers import running_timer
@@ -157,9 +157,7 @@ def _in_lines_made_anew(
     So a taint that is there is written once more as well, however long ago it came.
     """
     zones = ZoneMembership(configuration, snapshot.bystanders)
-    deleted = {
-        name for event in scenario.events if isinstance(event, DeleteNode) for name in event.nodes
-    }
+    deleted = deleted_nodes(scenario.events)
     counted = {*snapshot.bystanders} | {
         zones.zone_key(node)
         for node in snapshot.nodes

@@ -23,7 +23,7 @@ from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod
 from kubectl_evictplan.kube.taints import no_execute_taints
-from kubectl_evictplan.scenarios.actions.nodes import AddTaint, DeleteNode
+from kubectl_evictplan.scenarios.actions.nodes import AddTaint, deleted_nodes
 from kubectl_evictplan.scenarios.actions.pods import DeletePods, SetTolerations
 from kubectl_evictplan.scenarios.actions.processes import StopKubelet
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
@@ -299,8 +299,7 @@ def may_leave_quarantine_early(world: PodWorld) -> bool:
     configuration, start_ns = world.configuration, world.scenario.start_ns
     if not (configuration.pod_gc_enabled and configuration.profile.orphan_quarantine):
         return False
-    deletes = (event for event in world.scenario.events if isinstance(event, DeleteNode))
-    gone = {name for event in deletes for name in event.nodes}
+    gone = deleted_nodes(world.scenario.events)
     nodes = (node for node in world.snapshot.nodes if node.name in gone)
     return any(was_missed_lately(node, world.snapshot.pods, start_ns) for node in nodes)
 

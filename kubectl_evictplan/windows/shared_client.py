@@ -18,7 +18,12 @@ from itertools import chain
 import msgspec
 
 from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
-from kubectl_evictplan.controllers.client_limits import PER_MARKED_POD, ClientLimit, client_limit
+from kubectl_evictplan.controllers.client_limits import (
+    GIVEN_UP,
+    PER_MARKED_POD,
+    ClientLimit,
+    client_limit,
+)
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.zone_states import NORMAL
 from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS
@@ -47,8 +52,6 @@ from kubectl_evictplan.windows.slow_ticks import (
 )
 from kubectl_evictplan.windows.spans import NEVER_NS, Span, later_spans, merge_spans
 
-# What is written where Ready changes: the status, an event, GET and PATCH for a taint.
-_OF_STATUS = 4
 # An event for each node, at once.
 _NEW_PROCESS = NodeChangeKey("", READY, "")
 # So often it is asked how late what is late makes others.
@@ -368,7 +371,7 @@ def _writes(result: Exploration, snapshot: ClusterSnapshot, scenario: Scenario) 
         span = window.earliest_ns, window.latest_ns
         if key.what == READY:
             marked = 0 if key.value == "True" else PER_MARKED_POD * ready[key.node]
-            yield _Write(key, span, _OF_STATUS + marked)
+            yield _Write(key, span, GIVEN_UP + marked)
         elif follows_ticks(key) and key.value.endswith(NO_EXECUTE):
             yield _Write(key, span, OF_TAINT)
 

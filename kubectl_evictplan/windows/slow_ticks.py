@@ -17,7 +17,12 @@ from itertools import accumulate, chain
 import msgspec
 
 from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, TAINT_EVICTION
-from kubectl_evictplan.controllers.client_limits import PER_MARKED_POD, ClientLimit, client_limit
+from kubectl_evictplan.controllers.client_limits import (
+    GIVEN_UP,
+    ClientLimit,
+    client_limit,
+    per_marked_pod,
+)
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot
@@ -42,10 +47,8 @@ from kubectl_evictplan.windows.ticks_under_way import UnderWay, tick_under_way
 from kubectl_evictplan.windows.unknowns.client_limits import ClientLimits
 
 _FALSE = "False"
-# What the tick writes of a node that was ready and is given up: the status, an event, GET and PATCH for a taint.
-_GIVEN_UP = 4
-# ... of one that is heard two taints less, and of one that was False the status and one taint exchanged for another; two taints where that
-# is done in the same tick.
+# What the tick writes of a node that is heard: two taints less. Of one that was False: the status and one taint exchanged for another;
+# two taints where that is done in the same tick.
 _TURNED, _SWAPPED = 5, 9
 # So many nodes a tick looks after at once; without pods to mark fewer have hardly anything to wait for.
 _WORKERS = 8
@@ -94,7 +97,7 @@ def span_slow_ticks(
         return
     if not (starts or "True" in snapshot.columns.distinct("ready")):
         # Without pods to mark.
-        most = changes * (_SWAPPED if _says_false(result, snapshot) else _GIVEN_UP)
+        most = changes * (_SWAPPED if _says_false(result, snapshot) else GIVEN_UP)
         if most <= limit.burst:
             return
     writes = _Writes(result, snapshot, starts, configuration, limit, marks, under_way)
@@ -249,7 +252,7 @@ def _changes(
         if key.what == READY:
             # Who was not ready before has no pods to mark.
             marked = 0 if key.value == "True" else marks.get(key.node, 0)
-            number = max(_GIVEN_UP + marked, turned if key.node in swapped else 0)
+            number = max(GIVEN_UP + marked, turned if key.node in swapped else 0)
             yield key.node, (window.earliest_ns, window.latest_ns), number
 
 
@@ -265,7 +268,7 @@ def ready_pods(snapshot: ClusterSnapshot) -> Counter[str]:
 
 def _marks(snapshot: ClusterSnapshot, configuration: ControllerConfiguration) -> Counter[str]:
     """By node how many requests it takes to mark its ready pods."""
-    per_pod = PER_MARKED_POD if configuration.profile.tells_of_marked_pods else 1
+    per_pod = per_marked_pod(configuration)
     return Counter({node: per_pod * number for node, number in ready_pods(snapshot).items()})
 
 

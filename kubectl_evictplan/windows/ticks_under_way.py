@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from kubectl_evictplan.controllers.client_limits import PER_MARKED_POD, ClientLimit
+from kubectl_evictplan.controllers.client_limits import GIVEN_UP, ClientLimit, per_marked_pod
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.node_health import STATUS_UNKNOWN
 from kubectl_evictplan.kube.durations import SECOND_NS
@@ -19,8 +19,6 @@ from kubectl_evictplan.kube.objects import READY, ClusterSnapshot
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.simulate import starts_without_controller
 
-# A status, an event, GET and PATCH for a taint.
-_GIVEN_UP = 4
 # Times in conditions are whole seconds, and clocks differ.
 _SECONDS_NS = 2 * SECOND_NS
 
@@ -52,13 +50,13 @@ def tick_under_way(
     pods = Counter(snapshot.columns.of("node_name"))
     for pod in snapshot.pods if snapshot.stand_ins else ():
         pods[pod.node_name] += snapshot.stand_ins.get(pod.key, 1) - 1
-    per_pod = PER_MARKED_POD if configuration.profile.tells_of_marked_pods else 1
-    most = sum(_GIVEN_UP + per_pod * pods[name] for name in given_up)
+    per_pod = per_marked_pod(configuration)
+    most = sum(GIVEN_UP + per_pod * pods[name] for name in given_up)
     longest_ns = int((most - limit.burst) * SECOND_NS / limit.qps)
     oldest_ns = scenario.start_ns - longest_ns - configuration.node_monitor_period_ns - _SECONDS_NS
     since = {name: at_ns for name, at_ns in given_up.items() if at_ns >= oldest_ns}
     waiting = sum(marks.get(name, 0) for name in since)
     if longest_ns <= 0 or not waiting:
         return None
-    requests = waiting + _GIVEN_UP * len(since)
+    requests = waiting + GIVEN_UP * len(since)
     return UnderWay(max(scenario.start_ns - min(since.values()), 0), requests)

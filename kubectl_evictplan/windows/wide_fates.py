@@ -93,9 +93,9 @@ class WideFates:
         key, since_ns = version.pod.key, version.since_ns
         if since_ns < 0:
             return False
-        made = [event for event in self._scenario.events if event.pod is not None]
+        made = ((event.pod, event.at_ns) for event in self._scenario.events)
         return key in self._taken or any(
-            event.pod.key == key and event.at_ns < since_ns for event in made if event.pod
+            pod is not None and pod.key == key and at_ns < since_ns for pod, at_ns in made
         )
 
     def possible(self, versions: list[Version]) -> list[Possible]:

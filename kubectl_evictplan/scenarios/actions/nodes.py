@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 import msgspec
@@ -184,6 +184,12 @@ class RemoveTaint(NodesEvent, frozen=True, kw_only=True):
             new = without_taint(old, self.removal.key, self.removal.effect)
             if new != old:
                 _write(self, cluster, name, new)
+
+
+def deleted_nodes(events: Iterable[ScenarioEvent]) -> set[str]:
+    """The names of all nodes that somebody deletes."""
+    deletes = (event for event in events if isinstance(event, DeleteNode))
+    return {name for event in deletes for name in event.nodes}
 
 
 def changes_lifecycle_taints(event: ScenarioEvent) -> bool:
