@@ -85,11 +85,14 @@ def _orders(
     seen_late = stale and several and any(line.turning_unknown for line in lines)
     waiting = frozenset[str]().union(*(line.waiting for line in lines if entered_again))
     again = [group for group in groups if not waiting.isdisjoint(group)]
+    # Those who take one token more or less by their place, and which one they take for nothing.
     lost = frozenset[str]().union(*(line.untainted for line in lines if several))
-    untainted = [group for group in groups if not lost.isdisjoint(group)]
+    lines_in_order = () if entered_again or not several else lines
+    got = frozenset[str]().union(*(line.tainted_before_line for line in lines_in_order))
+    by_hand = [group for group in groups if not (lost | got).isdisjoint(group)]
     operations = max(line.number_of_operations for line in lines)
     made_anew = any(line.is_made_anew and len(line.group_of) > 1 for line in lines)
-    given = leavers, operations, again, untainted
+    given = leavers, operations, again, by_hand
     return OrderInLine(*given, seen_late=seen_late, made_anew=made_anew).orders()
 
 

@@ -346,6 +346,21 @@ class ZoneLine:
         return self._everybody(each.name for each in self.told if each.told is Told.UNTAINTED)
 
     @cached_property
+    def tainted_before_line(self) -> frozenset[str]:
+        """Nodes on which a person puts the taint before a tick puts them in line: each costs a token there all the same."""
+        in_line, found = set[str](), set[str]()
+        for each in self.told:
+            if each.told in _MADE_ANEW:
+                in_line.clear()
+            elif each.told is Told.MARK:
+                in_line.add(each.name)
+            elif each.told in (Told.REACHABLE, Told.NODE_GONE):
+                in_line.discard(each.name)
+            elif each.told is Told.TAINTED and each.name not in in_line:
+                found.add(each.name)
+        return self._everybody(found)
+
+    @cached_property
     def in_line(self) -> list[InLine]:
         """Every node, for each of its waits."""
         return [

@@ -78,6 +78,20 @@ def test_a_node_with_the_taint_is_not_in_line_and_costs_the_others_no_token() ->
     assert of_n1 == tainted(down=2)
 
 
+@pytest.mark.parametrize("release", ["1.17.17", "1.29.6"])
+@pytest.mark.parametrize(("by_hand", "other"), [("n1", "n2"), ("n2", "n1")])
+def test_a_node_tainted_by_hand_before_it_is_in_line_may_cost_another_one_the_first_token(
+    by_hand: str, other: str, release: str
+) -> None:
+    # The tick at 2 s puts both in line, in no order.
+    event = on(1, by_hand, "node.kubernetes.io/not-ready:NoExecute")
+    found = {row[0]: row for row in tainted(event, down=3, release=release, phase=2)}
+    [alone] = tainted(down=2, release=release, phase=2)
+    assert found[by_hand][1:] == ("certain", 1.0, 1.0)
+    assert found[other][1:3] == alone[1:3]
+    assert found[other][3] - alone[3] == pytest.approx(10, abs=0.2)
+
+
 def test_a_tick_in_between_puts_the_node_in_line_and_who_is_first_writes_the_taint() -> None:
     # A tick comes within 5 s, and the pass behind it.
     ((_, certainty, earliest, latest),) = tainted(off(12), on(19))

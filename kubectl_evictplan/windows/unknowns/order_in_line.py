@@ -4,7 +4,7 @@ Nodes that stay change places freely, so one order stands for all of theirs (``l
 unserved, the order decides how many tokens the line takes: most where those who leave first are served first, fewest
 where they come last. And whoever waits to the very end is the one that comes last. A pass that sees nodes as they were wastes its
 token only where one of those comes first that have just changed. Whoever loses its taint to a person takes another token
-only if it was served before.
+only if it was served before, and whoever got it from one takes a token that buys nothing.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class OrderInLine(Unknown[Served]):
         leavers: Sequence[Collection[str]],
         operations: int,
         again: Sequence[Collection[str]],
-        untainted: Sequence[Collection[str]],
+        by_hand: Sequence[Collection[str]],
         *,
         seen_late: bool,
         made_anew: bool,
@@ -66,11 +66,11 @@ class OrderInLine(Unknown[Served]):
 
         ``seen_late``: a pass may waste its token on nodes that it still sees ready; they come first then. ``again``: groups of which
         every tick puts another entry in line (1.19.0-8, 1.20.0-4), which comes before or after nodes that are new.
-        ``untainted``: groups that lose a taint to a person while others wait. ``made_anew``: ticks make the line anew, and each
+        ``by_hand``: groups that lose a taint to a person, or got it from one before they wait, while others wait. ``made_anew``: ticks make the line anew, and each
         time those who have their taint come again as well, before or after those who wait.
         """
         self._again = again
-        self._untainted = untainted
+        self._by_hand = by_hand
         self._leavers = leavers
         self._seen_late = seen_late
         self._made_anew = made_anew
@@ -86,8 +86,8 @@ class OrderInLine(Unknown[Served]):
         """Those who leave first come first, those who leave first come last, and each of them comes last once.
 
         In each of them those come first who may cost a token for nothing (``InLine.placed``). Where entries are put in line again, each group comes first
-        once, and last once. So do those who lose their taints; where there are several groups of them, or other orders
-        matter as well, not every combination is tried.
+        once, and last once. So do those who lose their taints, or got them, by hand; where there are several groups of them, or other
+        orders matter as well, not every combination is tried.
         """
         if self._made_anew:
             # Each line has an order of its own.
@@ -98,10 +98,10 @@ class OrderInLine(Unknown[Served]):
         for group in self._again[:several]:
             yield part._replace(order=_first_in_line(frozenset(group)))
             yield part._replace(order=_last_in_line(frozenset(group)))
-        if self._untainted:
-            if len(self._untainted) > 1 or self._leavers or self._again or self._seen_late:
+        if self._by_hand:
+            if len(self._by_hand) > 1 or self._leavers or self._again or self._seen_late:
                 part = part._replace(missed=part.missed | {self.name})
-            them = frozenset[str]().union(*self._untainted)
+            them = frozenset[str]().union(*self._by_hand)
             yield part._replace(order=_first_in_line(them))
             yield part._replace(order=_last_in_line(them))
         if not self._leavers:
