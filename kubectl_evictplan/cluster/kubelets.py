@@ -23,6 +23,8 @@ from kubectl_evictplan.kube.objects import READY, ClusterSnapshot, Lease, Node, 
 # Renewal period as a fraction of the lease duration (kubelet: nodeLeaseRenewIntervalFraction).
 _RENEWALS_PER_DURATION = 4
 _DEFAULT_PERIOD_NS = 10 * SECOND_NS
+# The kubelet jitters its renewal period by up to 4 %.
+_RENEWAL_JITTER_NUMERATOR, _RENEWAL_JITTER_DENOMINATOR = 104, 100
 # A lease older than this many periods at the start belongs to a kubelet that is already silent.
 SILENT_AFTER_PERIODS = 2
 # A pod that should have been gone for longer than this is stuck, whatever its kubelet does.
@@ -93,21 +95,30 @@ def renew_period_ns(lease: Lease | None) -> int:
     return lease.lease_duration_seconds * SECOND_NS // _RENEWALS_PER_DURATION
 
 
+def longest_renewal_ns(lease: Lease | None) -> int:
+    """How far apart two renewals of a kubelet can lie."""
+    return renew_period_ns(lease) * _RENEWAL_JITTER_NUMERATOR // _RENEWAL_JITTER_DENOMINATOR
+
+
 def posted_since_renewal_ns(
     node: Node, lease: Lease | None, seen_ns: int, last_ns: int | None = None
 ) -> int | None:
     """The second in which the kubelet may have posted a status after its last renewal before the look; None: it has not.
 
     What lies after the look was written by a clock that is ahead. ``last_ns``: the last renewal as the scenario states it, which may be
-    before the one that the Lease shows.
+    before the one that the Lease shows. Where no Lease shows one, a kubelet that is up may not have renewed for as long as it can take.
     """
     ready = node.condition(READY)
-    renewed_ns = None if lease is None else lease.renew_time_ns
-    if renewed_ns is not None and last_ns is not None:
-        renewed_ns = min(renewed_ns, last_ns)
     posted_ns = None if ready is None else ready.last_heartbeat_time_ns
-    if posted_ns is None or renewed_ns is None or posted_ns > seen_ns:
+    if posted_ns is None or posted_ns > seen_ns:
         return None
+    renewed_ns = None if lease is None else lease.renew_time_ns
+    if renewed_ns is None:
+        if not is_up_at_start(node, lease, seen_ns):
+            return None
+        renewed_ns = seen_ns - longest_renewal_ns(lease) if last_ns is None else last_ns
+    elif last_ns is not None:
+        renewed_ns = min(renewed_ns, last_ns)
     return posted_ns if posted_ns + SECOND_NS > renewed_ns else None
 
 

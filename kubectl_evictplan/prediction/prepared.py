@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.kubelets import (
     is_up_at_start,
+    longest_renewal_ns,
     observed_at_ns,
     posted_since_renewal_ns,
 )
@@ -33,7 +34,6 @@ from kubectl_evictplan.windows.spent_tokens import (
     changed_lately_ns,
     may_have_taken_a_token,
 )
-from kubectl_evictplan.windows.unknowns.last_heartbeats import longest_renewal_ns
 
 # Pods of so few nodes are looked up.
 _INDEXED_MAX = 16

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from kubectl_evictplan.cluster.kubelets import renew_period_ns
+from kubectl_evictplan.cluster.kubelets import longest_renewal_ns, renew_period_ns
 from kubectl_evictplan.kube.budgets import pods_refusable
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, Warning
 from kubectl_evictplan.prediction.alike_pods import kind_of
@@ -37,7 +37,6 @@ from kubectl_evictplan.sweeps.apart import (
     taken_apart,
 )
 from kubectl_evictplan.sweeps.throttled_rows import throttled
-from kubectl_evictplan.windows.unknowns.last_heartbeats import longest_renewal_ns
 from kubectl_evictplan.windows.unknowns.tick_meetings import (
     critical_instants,
     monitor_cost_max_ns,

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from kubectl_evictplan.cluster.kubelets import longest_renewal_ns
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.kube.admission import (
     NOT_READY_SECONDS_FLAG,
@@ -23,7 +24,6 @@ from kubectl_evictplan.kube.taints import NOT_READY, UNREACHABLE
 from kubectl_evictplan.scenarios.scenario import ControllerSettings
 from kubectl_evictplan.sweeps.document import FlagRow
 from kubectl_evictplan.sweeps.failures import Failing, Failure
-from kubectl_evictplan.windows.unknowns.last_heartbeats import longest_renewal_ns
 
 _FLAG_OF_KEY = {NOT_READY: NOT_READY_SECONDS_FLAG, UNREACHABLE: UNREACHABLE_SECONDS_FLAG}
 

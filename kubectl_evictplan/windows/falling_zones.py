@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns
+from kubectl_evictplan.cluster.kubelets import is_up_at_start, longest_renewal_ns, observed_at_ns
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Lease, Node
@@ -21,7 +21,6 @@ from kubectl_evictplan.windows.newest_statuses import heard_until_ns
 from kubectl_evictplan.windows.spans import Span
 from kubectl_evictplan.windows.unknowns.last_heartbeats import (
     last_heartbeat_window,
-    longest_renewal_ns,
 )
 from kubectl_evictplan.windows.unknowns.tick_cells import TickSteps
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from kubectl_evictplan.cluster.kubelets import (
     is_up_at_start,
+    longest_renewal_ns,
     observed_at_ns,
     posted_since_renewal_ns,
 )
@@ -23,7 +24,6 @@ from kubectl_evictplan.kube.taints import is_lifecycle_no_execute
 from kubectl_evictplan.scenarios.actions.processes import StopKubelet
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.spans import Span
-from kubectl_evictplan.windows.unknowns.last_heartbeats import longest_renewal_ns
 
 
 def heard_until_ns(

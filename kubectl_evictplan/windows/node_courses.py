@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import msgspec
 
-from kubectl_evictplan.cluster.kubelets import is_up_at_start, observed_at_ns
+from kubectl_evictplan.cluster.kubelets import is_up_at_start, longest_renewal_ns, observed_at_ns
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, TRUE, UNKNOWN
 from kubectl_evictplan.kube.durations import SECOND_NS
@@ -40,7 +40,6 @@ from kubectl_evictplan.windows.spans import NEVER_NS, Span
 from kubectl_evictplan.windows.spent_tokens import all_down_until_ns
 from kubectl_evictplan.windows.unknowns.last_heartbeats import (
     last_heartbeat_window,
-    longest_renewal_ns,
 )
 from kubectl_evictplan.windows.unknowns.tick_cells import TickSteps
 

@@ -12,13 +12,12 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from kubectl_evictplan.cluster.kubelets import renew_period_ns
+from kubectl_evictplan.cluster.kubelets import longest_renewal_ns, renew_period_ns
 from kubectl_evictplan.errors import InputError, Problem
 from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Lease, ObservedRenewals, Warning
 from kubectl_evictplan.windows.unknowns.last_heartbeats import (
     last_renewal_window,
-    longest_renewal_ns,
 )
 
 # What a renewal may come late by for the API server's sake without anything being odd.

@@ -25,6 +25,8 @@ from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.prediction.prepared import PreparedCluster
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
+from kubectl_evictplan.windows.outcome import NodeChangeKey
+from kubectl_evictplan.windows.wide_bounds import WideBounds
 
 FAST = {"node-eviction-rate": "0.5"}
 SILENT = make_event(0, "kubelet-stop", "n0", last_heartbeat=-8)
@@ -96,6 +98,25 @@ def test_a_last_renewal_counts_as_it_is_stated_although_the_lease_shows_a_later_
     assert told[0] == told[1]
     # Seen by a tick up to 3 s, that after it accepts the Lease again.
     assert told[0][1] == pytest.approx(48, abs=0.11)
+
+
+@pytest.mark.parametrize(
+    ("posted", "earliest", "latest"), [(-1000, 29.6, 45.1), (-3, 37, 48.1), (-12, 29.6, 45.1)]
+)
+def test_where_no_lease_tells_the_last_renewal_it_may_lie_before_what_the_kubelet_posted(
+    posted: float, earliest: float, latest: float
+) -> None:
+    # It renews each 10.4 s at the latest; from -3 to -2 s, seen by a tick up to 3 s, and that after it accepts the Lease.
+    given = make_snapshot([make_node("n0", heartbeat=posted), "n1", "n2"])
+    leases = {name: lease for name, lease in given.leases.items() if name != "n0"}
+    snapshot = replace(given, leases=leases)
+    scenario = make_scenario([make_event(0, "kubelet-stop", "n0")], horizon=160)
+    configuration = resolve_configuration(ControllerSettings("1.29.6"), ControlPlaneFlags())
+    found = given_up(predict(snapshot, scenario, configuration))
+    assert found == pytest.approx((earliest, latest), abs=0.05)
+    changes = WideBounds.of(snapshot, scenario, configuration).changes
+    [(low_ns, high_ns)] = changes.changes(NodeChangeKey("n0", "ready", "Unknown"))
+    assert low_ns / 1e9 <= found[0] and found[1] <= high_ns / 1e9 + 0.001
 
 
 def test_a_status_since_the_last_renewal_means_nothing_where_the_kubelet_renews_again() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubectl_evictplan.cluster.kubelets import observed_at_ns
+from kubectl_evictplan.cluster.kubelets import longest_renewal_ns, observed_at_ns
 from kubectl_evictplan.cluster.timeline import POD_GC, NodeBecameUnknown
 from kubectl_evictplan.kube.durations import SECOND_NS, format_duration
 from kubectl_evictplan.kube.topology import (
@@ -19,7 +19,6 @@ from kubectl_evictplan.prediction.warnings.context import (
     WarningContext,
 )
 from kubectl_evictplan.scenarios.actions.processes import StopKubelet
-from kubectl_evictplan.windows.unknowns.last_heartbeats import longest_renewal_ns
 
 # Clocks of a healthy cluster differ by less, and condition times are whole seconds.
 SKEW_TOLERATED_NS = 5 * SECOND_NS

@@ -15,10 +15,11 @@ from kubectl_evictplan.cluster.kubelets import (
     is_silent_at,
     is_up_at_start,
     is_up_when_created,
+    longest_renewal_ns,
     observed_at_ns,
     renew_period_ns,
 )
-from kubectl_evictplan.kube.objects import ClusterSnapshot, Lease, Node
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Node
 from kubectl_evictplan.scenarios.actions.processes import PostReady, StopKubelet
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.windows.alike_nodes import AlikeNodes
@@ -28,8 +29,6 @@ from kubectl_evictplan.windows.unknowns.status_posts import posts_between
 from kubectl_evictplan.windows.unknowns.tick_cells import TickSteps
 from kubectl_evictplan.windows.unknowns.unknown import Unknown, sequence
 
-# The kubelet jitters its renewal period by up to 4 %.
-RENEWAL_JITTER_NUMERATOR, RENEWAL_JITTER_DENOMINATOR = 104, 100
 # Parts of a window that are sampled; both ends carry most of the weight.
 _LEVELS = (0.0, 1.0, 0.5, 0.0, 1.0, 0.25, 0.75)
 # (node, spans of last heartbeats), by the index of the event.
@@ -257,11 +256,6 @@ def _was_up(snapshot: ClusterSnapshot, name: str, seen_ns: int) -> bool:
     """Whether the node's kubelet renews at the start."""
     node = next((node for node in snapshot.nodes if node.name == name), None)
     return node is not None and is_up_at_start(node, snapshot.leases.get(name), seen_ns)
-
-
-def longest_renewal_ns(lease: Lease | None) -> int:
-    """How far apart two renewals of a kubelet can lie."""
-    return renew_period_ns(lease) * RENEWAL_JITTER_NUMERATOR // RENEWAL_JITTER_DENOMINATOR
 
 
 def last_renewal_window(known_ns: int, at_ns: int, period_ns: int, longest_ns: int) -> Span:

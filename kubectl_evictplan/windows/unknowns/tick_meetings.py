@@ -8,6 +8,7 @@ from kubectl_evictplan.cluster.kubelets import (
     is_silent_at,
     is_up_at_start,
     is_up_when_created,
+    longest_renewal_ns,
     observed_at_ns,
 )
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
@@ -27,7 +28,6 @@ from kubectl_evictplan.windows.circumstances import Moment, MomentKind
 from kubectl_evictplan.windows.newest_statuses import NewestStatuses
 from kubectl_evictplan.windows.spans import Span
 from kubectl_evictplan.windows.spent_tokens import StatesBefore, zones_without_token
-from kubectl_evictplan.windows.unknowns.last_heartbeats import longest_renewal_ns
 from kubectl_evictplan.windows.unknowns.tick_cells import TickSteps
 
 # Measured on recorded control planes: ticks cost 4-8 ms, passes about 1 ms. Larger clusters copy more
