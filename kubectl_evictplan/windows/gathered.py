@@ -175,7 +175,9 @@ class Gathered(msgspec.Struct, eq=False):
 
     _horizon_ns: int
     _gap_ns: int
+    # Whether runs have pods exit at once as well; but those with these uids only if others do so likewise (``PodExit``).
     exits_varied: bool = False
+    exits_shared: frozenset[str] = frozenset()
     # One node, beside which nobody waits.
     alone: bool = False
     # Names of unknowns that were not wholly explored: nothing of these pods is certain.
@@ -323,7 +325,8 @@ class Gathered(msgspec.Struct, eq=False):
         gone_earliest_ns = None
         if gone_spans is not None:
             # Without runs in which pods exit at once, a pod that ends may end at its deletion.
-            gone_earliest_ns = gone_spans[0][0] if self.exits_varied else spans[0][0]
+            at_once = self.exits_varied and key.uid not in self.exits_shared
+            gone_earliest_ns = gone_spans[0][0] if at_once else spans[0][0]
         whole = gone is not None and self._always(gone, self._missed_of(gone))
         return PossibleEviction(
             spans=tuple(spans),

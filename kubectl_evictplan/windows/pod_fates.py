@@ -195,7 +195,7 @@ class PodFates:
 
         lifecycle = any(name in run.waits for run in runs for name in names)
         exits = PodExit(world, matters=lifecycle or _meet_terminating_pods(world))
-        gathered.exits_varied = exits.matters
+        gathered.exits_varied, gathered.exits_shared = exits.matters, exits.shared
         worlds = self._moved_worlds(world, runs)
         events_ns = world.instants_ns.union(*(each.instants_ns for each in worlds.values()))
         # Who may wait to the end may be served so late that a countdown ends just before it.

@@ -76,6 +76,11 @@ def test_an_exit_between_two_creations_lets_the_second_one_be() -> None:
     assert prediction.inputs.coverage.exact == 1
 
 
+def test_whom_another_one_makes_room_for_late_may_be_gone_at_once_itself() -> None:
+    (row,) = made_again(10).evictions
+    assert row.gone is not None and row.gone.earliest_seconds == 10
+
+
 def test_also_where_the_kubelet_falls_silent_long_before_the_second_one() -> None:
     rows = made_again(45, make_event(8, "kubelet-stop", "n0")).evictions
     told = {row.uid: (row.certainty, row.windows[0].earliest_seconds) for row in rows}

@@ -206,6 +206,9 @@ class PodExit(Unknown[PodTiming]):
         # A name that is free for the second creation, or the third, and not for the one before.
         creations = world.scenario.creations_ns.items()
         self._creations_ns = {key: each for key, each in creations if len(each) > 1}
+        made = (event.pod for event in world.scenario.events if event.pod is not None)
+        # Pods that another one of their name makes room for: runs have them use the same share of their grace period.
+        self.shared = frozenset(pod.uid for pod in made if pod.key in self._creations_ns)
         # Who is not gone when its kubelet falls silent stays.
         events = world.scenario.events
         self._silences_ns = [event.at_ns for event in events if event.kubelets_up is False]
