@@ -16,31 +16,26 @@ from itertools import count
 
 import msgspec
 
-from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE, UNKNOWN
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
 from kubectl_evictplan.controllers.node_lifecycle.zone_states import FULL, PARTIAL
-from kubectl_evictplan.controllers.taint_eviction import Decision, delete_is_refused
+from kubectl_evictplan.controllers.taint_eviction import delete_is_refused
 from kubectl_evictplan.kube.durations import SECOND_NS
-from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Pod, Taint
+from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Taint
 from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS, NOT_READY, UNREACHABLE
 from kubectl_evictplan.kube.topology import zone_display_name
 from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.windows.late_rows import LateRows
 from kubectl_evictplan.windows.outcome import (
     READY,
     TAINT_ADDED,
     TAINT_REMOVED,
-    EvictionKey,
     Exploration,
     NodeChangeKey,
-    PossibleEviction,
     WindowOverRuns,
 )
 from kubectl_evictplan.windows.spans import NEVER_NS, Span, merge_spans
-from kubectl_evictplan.windows.unknowns.client_limits import ClientLimits
-
-_MISSED = frozenset({ClientLimits.name})
 
 
 class _Spell(msgspec.Struct, frozen=True):
@@ -94,8 +89,6 @@ class OldRates:
         at_once = configuration.profile.taint_on_current_condition
         self._queued_ns = 0 if at_once else configuration.node_monitor_period_ns
         served = configuration.taint_mode and configuration.node_eviction_rate_qps > 0
-        self._sooner_rows: dict[tuple[int, int], PossibleEviction] = {}
-        self._kept: list[tuple[Span, ...]] = []
         self._tainted = [*self._at_old_rates(), *self._sooner(together)] if served else []
 
     # -- when ------------------------------------------------------------------------------------------
@@ -297,81 +290,17 @@ class OldRates:
         own.append(window)
 
     def _put_pods(self, by_node: dict[str, list[_Tainted]], horizon_ns: int) -> None:
-        decisions: dict[tuple[int, str], tuple[Decision, object]] = {}
-        comparison = self._configuration.comparison_operators
+        rows = LateRows(self._result, self._configuration, horizon_ns)
         for pod in self._snapshot.pods:
             for one in by_node.get(pod.node_name, ()):
-                taint = one.spell.taint
-                # Pods of one template share their list of tolerations; it is kept, so that its id stays its own.
-                shared = id(pod.tolerations), taint.key
-                if shared not in decisions:
-                    decision = Decision((taint,), pod.tolerations, comparison)
-                    decisions[shared] = decision, pod.tolerations
-                self._put_pod(pod, one, decisions[shared][0], horizon_ns)
-
-    def _put_pod(self, pod: Pod, one: _Tainted, decision: Decision, horizon_ns: int) -> None:
-        delay_ns = decision.delay_ns
-        if delay_ns is None or delete_is_refused(pod, self._configuration) is not None:
-            return
-        low_ns, high_ns = one.span[0] + delay_ns, min(one.span[1] + delay_ns, horizon_ns)
-        if low_ns > high_ns:
-            return
-        key = EvictionKey(pod.key, pod.uid, TAINT_EVICTION, 0)
-        row = self._result.evictions.get(key)
-        if row is None:
-            if one.only_sooner:
-                return
-            row = PossibleEviction(
-                spans=((low_ns, high_ns),),
-                certain=False,
-                node=pod.node_name,
-                taint=decision.taint,
-                toleration_index=decision.toleration_index,
-                toleration_seconds=decision.toleration_seconds,
-                missed=_MISSED,
-                gone_earliest_ns=low_ns,
-                proven=True,
-            )
-        elif one.only_sooner:
-            if low_ns >= row.earliest_ns:
-                return
-            row = self._sooner_row(row, low_ns)
-        elif not any(low <= low_ns and high_ns <= high for low, high in row.spans):
-            row = _also_within(row, low_ns, high_ns)
-        self._result.evictions[key] = row
-
-    def _sooner_row(self, row: PossibleEviction, low_ns: int) -> PossibleEviction:
-        """The same from then on."""
-        shared = id(row.spans), low_ns
-        found = self._sooner_rows.get(shared)
-        if found is None or row.until_queued is None:
-            gone_ns = row.gone_earliest_ns
-            found = row._replace(
-                spans=((low_ns, row.spans[0][1]), *row.spans[1:]) if found is None else found.spans,
-                gone_earliest_ns=None if gone_ns is None else min(gone_ns, low_ns),
-                missed=row.missed | _MISSED,
-                proven=row.proven or not row.missed,
-            )
-            # With the spans that it had, so that their id stays theirs.
-            self._kept.append(row.spans)
-            self._sooner_rows[shared] = found
-            return found
-        # Nodes that only fall silent share all else.
-        return found.on_node(row.node, row.until_queued)
-
-
-def _also_within(row: PossibleEviction, low_ns: int, high_ns: int) -> PossibleEviction:
-    """The same where that may come as well; who is surely deleted may only be so sooner."""
-    if row.certain:
-        high_ns = min(high_ns, row.latest_ns)
-        if low_ns > high_ns:
-            return row
-    gone_ns = row.gone_earliest_ns
-    return row.also_within([(low_ns, high_ns)], _MISSED)._replace(
-        certain=row.certain,
-        gone_earliest_ns=None if gone_ns is None else min(gone_ns, low_ns),
-        gone_latest_ns=row.gone_latest_ns if row.certain else None,
-    )
+                delay_ns = rows.decision(pod, one.spell.taint).delay_ns
+                if delay_ns is None or delete_is_refused(pod, self._configuration) is not None:
+                    continue
+                low_ns, high_ns = one.span[0] + delay_ns, one.span[1] + delay_ns
+                if one.only_sooner:
+                    rows.put_sooner(pod, low_ns)
+                else:
+                    rows.put(pod, one.spell.taint, (low_ns, high_ns))
 
 
 def _key(name: str, what: str, taint: Taint) -> NodeChangeKey:

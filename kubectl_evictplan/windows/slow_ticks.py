@@ -4,7 +4,7 @@ The tick that finds a node silent writes its status and marks its pods not ready
 after the end of this one. No run knows of that. What follows a tick comes at most as much later as all requests take that are made
 until then: what waits in line is served no later than its own tick is late, for in a line delays do not add up.
 
-What only comes about because a tick is late says ``old_rates``; but for a kubelet that is heard before it, which is not told.
+What only comes about because a tick is late say ``old_rates`` and ``late_removals``; but for a kubelet that is heard before it, which is not told.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.windows.client_buckets import Arrivals, Bucket
 from kubectl_evictplan.windows.first_ticks import AHEAD, FirstTicks, of_first_ticks
+from kubectl_evictplan.windows.late_removals import span_late_removals
 from kubectl_evictplan.windows.old_rates import OldRates
 from kubectl_evictplan.windows.outcome import (
     READY,
@@ -113,6 +114,7 @@ def span_slow_ticks(
     old_rates = OldRates(result, writes.late_at, together, sure, *given)
     put_off(result, late, scenario, sure, first)
     old_rates.put(scenario.end_ns)
+    span_late_removals(result, *given)
 
 
 class _Writes:

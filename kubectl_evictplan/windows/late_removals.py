@@ -1,0 +1,116 @@
+"""Which timers may end because a late tick takes their taint off late.
+
+Node lifecycle takes its taint off a node that is heard again, or once all zones are down: at a tick. Where that tick waits for its
+client the taint stands for longer than in any run, and a timer may be over first. Bounds: from the time of the taint on, as long as
+the pod tolerates it, and until the tick is through.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.taint_eviction import delete_is_refused
+from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Node, Pod, Taint
+from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS
+from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.simulation.running_timers import running_timer
+from kubectl_evictplan.windows.late_rows import LateRows
+from kubectl_evictplan.windows.outcome import (
+    TAINT_ADDED,
+    TAINT_REMOVED,
+    Exploration,
+    NodeChangeKey,
+    WindowOverRuns,
+)
+from kubectl_evictplan.windows.spans import Span
+
+
+class _Tainted(msgspec.Struct, frozen=True):
+    """A taint that a node gets within ``put``, or has at the start, and loses at the latest ``until_ns``."""
+
+    taint: Taint
+    put: Span | None
+    until_ns: int
+
+
+def span_late_removals(
+    result: Exploration,
+    snapshot: ClusterSnapshot,
+    scenario: Scenario,
+    configuration: ControllerConfiguration,
+) -> None:
+    """Let windows of deletions reach to where the taint is taken off, once that is put off."""
+    if not configuration.taint_eviction_enabled:
+        return
+    nodes = {node.name: node for node in snapshot.nodes}
+    tainted = _taken_off(result, nodes)
+    rows = LateRows(result, configuration, scenario.end_ns)
+    for pod in snapshot.pods if tainted else ():
+        for one in tainted.get(pod.node_name, ()):
+            if delete_is_refused(pod, configuration) is not None:
+                continue
+            if one.put is not None:
+                delay_ns = rows.decision(pod, one.taint).delay_ns
+                due = None if delay_ns is None else (one.put[0] + delay_ns, one.put[1] + delay_ns)
+            else:
+                node = nodes[pod.node_name]
+                due = _due(node, pod, snapshot, scenario.start_ns, configuration)
+            if due is not None:
+                rows.put(pod, one.taint, (due[0], min(due[1], one.until_ns)))
+
+
+def _due(
+    node: Node,
+    pod: Pod,
+    snapshot: ClusterSnapshot,
+    start_ns: int,
+    configuration: ControllerConfiguration,
+) -> Span | None:
+    """When the timer ends that runs at the start."""
+    timer = running_timer(node, pod, snapshot, start_ns, configuration)
+    if timer is None or timer.due_latest_ns <= start_ns:
+        return None  # It runs for ever, or no tick is late enough for it.
+    return timer.due_earliest_ns - start_ns, timer.due_latest_ns - start_ns
+
+
+def _taken_off(result: Exploration, nodes: dict[str, Node]) -> dict[str, list[_Tainted]]:
+    """By node the taints of node lifecycle that ticks take off again."""
+    found: defaultdict[str, list[_Tainted]] = defaultdict(list)
+    windows: defaultdict[NodeChangeKey, list[WindowOverRuns]] = defaultdict(list)
+    for (key, _), window in result.nodes.windows.items():
+        windows[key].append(window)
+    for key, removals in windows.items():
+        taint = _OF_LIFECYCLE.get(key.value)
+        if key.what != TAINT_REMOVED or taint is None:
+            continue
+        added = windows.get(NodeChangeKey(key.node, TAINT_ADDED, key.value), ())
+        for put in _put(added, nodes.get(key.node), taint):
+            if (until_ns := _removed_by_ns(removals, put)) is not None:
+                found[key.node].append(_Tainted(taint, put, until_ns))
+    return found
+
+
+_OF_LIFECYCLE = {f"{key}:{NO_EXECUTE}": Taint(key, NO_EXECUTE) for key in LIFECYCLE_NO_EXECUTE_KEYS}
+
+
+def _put(added: Iterable[WindowOverRuns], node: Node | None, taint: Taint) -> Iterator[Span | None]:
+    """When the node gets the taint; None: it has it at the start."""
+    if node is not None and any(taint.key == each.key for each in node.taints):
+        yield None
+    yield from ((window.earliest_ns, window.latest_ns) for window in added)
+
+
+def _removed_by_ns(removals: Iterable[WindowOverRuns], put: Span | None) -> int | None:
+    """Until when a taint that comes then is there if one of these takes it off; None where none can."""
+    low_ns, high_ns = put or (0, 0)
+    until_ns = None
+    for window in sorted(removals, key=lambda one: one.latest_ns):
+        if window.latest_ns >= low_ns:
+            until_ns = window.latest_ns
+            if window.earliest_ns > high_ns and not window.unsure:
+                break
+    return until_ns
