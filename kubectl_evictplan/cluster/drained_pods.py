@@ -238,20 +238,32 @@ class EvictedPodWait:
         if task.deadline_ns is not None:
             self._wake_at(task.deadline_ns, exact=True)
 
-    def _periods_ns(self) -> tuple[int, int]:
-        """From one request to the next: of kubectl, and of client-go."""
+    def _sleeps_ns(self) -> tuple[int, int, int]:
+        """From an answer to the next request, of kubectl and of client-go; and from that to its answer, if it is refused too."""
         timing, pod = self._task.timing, self._task.state.number(self._pod.key)
-        # Besides the sleep: the GET of the pod and the refused request.
         refused_ns = timing.latency_ns(Latency.DECIDE, pod, "retry")
+        # kubectl gets the pod anew.
         got_ns = timing.latency_ns(Latency.FIRST_POLL, pod, "retry")
-        return RETRY_NS + got_ns + refused_ns, CLIENT_RETRY_NS + refused_ns
+        return RETRY_NS + got_ns, CLIENT_RETRY_NS, refused_ns
 
     def _next_try(self, elapsed_ns: int, *, by_kubectl: bool) -> tuple[int, int]:
         """The first request so long after the last answer or later, and how often client-go may repeat it.
 
         ``by_kubectl``: not one of client-go.
         """
-        own_ns, client_ns = self._periods_ns()
+        own_ns, client_ns, refused_ns = self._sleeps_ns()
+        answered_ns, retries = self._next_answer(
+            elapsed_ns + refused_ns,
+            own_ns + refused_ns,
+            client_ns + refused_ns,
+            by_kubectl=by_kubectl,
+        )
+        return answered_ns - refused_ns, retries
+
+    def _next_answer(
+        self, elapsed_ns: int, own_ns: int, client_ns: int, *, by_kubectl: bool
+    ) -> tuple[int, int]:
+        """The same for the answer of that request; from one answer to the next it is ``own_ns``, of client-go ``client_ns``."""
         left = self._client_retries
         if not left or self._task.options.parallel:
             # ``apply``, which drains some pods at a time, waits as the server says, but has no client-go.

@@ -182,7 +182,7 @@ def test_a_pod_that_changes_as_another_process_deletes_it_is_answered_for_and_as
     assert latest(beside, "web-0") == latest(alone, "web-0")
     _, again_ns = beside.again["default/web-0", "uid-default-web-0", EVICTION_API]
     # Read, found changed and answered; ten seconds; read and deleted, or asked for once more.
-    assert again_ns - ns(latest(alone, "web-0")) >= ns(10) + 3 * REFUSED[1]
+    assert again_ns - ns(latest(alone, "web-0")) >= ns(10) + 2 * REFUSED[1]
     # Nobody refuses it where it is asked for once.
     for bounds, waiting in ((alone, set()), (beside, {"default/web-0"})):
         for turn in bounds.turns.values():

@@ -12,6 +12,7 @@ from kubectl_evictplan.cluster.disruption_budgets import DisruptionBudgets
 from kubectl_evictplan.cluster.state import ClusterState
 from kubectl_evictplan.cluster.timeline import (
     DrainProcessEnded,
+    EvictionGivenUp,
     EvictionNotAllowed,
     NodeDrainEnded,
     NodeDrainStarted,
@@ -135,6 +136,18 @@ def test_a_timeout_is_seen_at_the_next_try_by_a_pod_that_is_refused() -> None:
     assert ends(run) == [("a1", "timeout")]
     assert moments(run, NodeDrainEnded) == [16.0]
     assert exit_codes(run) == [1]
+
+
+def test_a_try_comes_a_sleep_after_the_answer_before_however_often_its_budget_is_written() -> None:
+    web = App("web", ["a1", "b1", "b2"], least=3, grace=1, unready=(1,), policy="AlwaysAllow")
+    slow = Timing(drain=DrainTiming(latency=1.0))
+    for others in ((), (drain("b1"),)):
+        events = drains(drain("a1", timeout_ns=ns(12)), *others)
+        entries = simulate(drained_cluster(web), events, CONFIGURATION, slow).entries
+        [asked] = [one.asked_ns for one in entries if isinstance(one, EvictionNotAllowed)]
+        [up] = [one.at_ns for one in entries if isinstance(one, EvictionGivenUp)]
+        # Three times 40 ms to the answer, the sleep, and 30 ms to get the pod.
+        assert up - asked == pytest.approx(3 * ns(5.07), abs=10)
 
 
 def test_a_timeout_ends_a_wait_for_termination_on_time() -> None:

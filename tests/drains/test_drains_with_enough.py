@@ -30,7 +30,7 @@ from kubectl_evictplan.windows.drains.delays import FORGOTTEN_NS
 
 TWICE = drain("a1", at=1), drain("a1", at=1)
 # From one try of kubectl to the next, at most.
-TRY = 5.11
+TRY = 5.07
 
 
 def ends(bounds: DrainBounds) -> list[float]:

@@ -33,8 +33,8 @@ from kubectl_evictplan.windows.drains.world import drain_world
 NODES = ("a1", "a2", "b1", "b2")
 # How long replacements take until they are Ready.
 READY = ns(3), ns(3)
-# From the try that is refused because of a disruption to the one that finds it back, at most: the other pod is Ready after 3.95 s, a try 5.11 s off.
-ROUND = 5.11
+# From the try that is refused because of a disruption to the one that finds it back, at most: the other pod is Ready after 3.95 s, a try 5.07 s off.
+ROUND = 5.07
 CONFIGURATION = resolve_configuration(
     ControllerSettings(kubernetes_version="1.37.0"), ControlPlaneFlags()
 )

@@ -6,7 +6,7 @@ wants. An eviction takes one, and brings it back when its replacement is Ready (
 * Before the n-th of them has come nobody can be the n-th who is evicted; and that happens in a try of kubectl.
 * When it has come and only n-1 are evicted, the budget is open, and whoever tries first is let through.
 
-Tries come in the rhythm of kubectl, each somewhat later than the sum of what they take at least. A write of the budget
+Tries come in the rhythm of kubectl: an answer, a sleep and a GET after the one before. A write of the budget
 can hold a request up once, so writes bound how much later.
 """
 
@@ -88,7 +88,7 @@ def evictions_in_turn(allowance: Allowance, pods: int, timeout_ns: int) -> list[
             if timeout_ns and disruption[0] > timeout_ns:
                 break
             return None
-        one = _eviction(disruption, _Tries(allowance, found, nth), timeout_ns)
+        one = _eviction(disruption, _Tries(allowance, found), timeout_ns)
         if one is None:
             break
         found.append(one)
@@ -128,7 +128,7 @@ def _eviction(disruption: Range, tries: _Tries, timeout_ns: int) -> NthEviction 
 
 def gives_up(allowance: Allowance, found: Sequence[NthEviction], timeout_ns: int) -> Range:
     """From when to when kubectl stops asking, if some pod is refused to the end: at its next try."""
-    tries = _Tries(allowance, found, len(found))
+    tries = _Tries(allowance, found)
     first, last = tries.around((timeout_ns, timeout_ns))
     return max(timeout_ns, tries.start(first)[0]), tries.start(last)[1]
 
@@ -136,15 +136,10 @@ def gives_up(allowance: Allowance, found: Sequence[NthEviction], timeout_ns: int
 class _Tries:
     """The tries of whoever is still waiting for the n-th eviction."""
 
-    def __init__(self, allowance: Allowance, before: Sequence[NthEviction], nth: int) -> None:
-        writes = sorted(_writes(allowance, before))
-        # Every answer that a write of the budget leads to takes its time, also where it is still closed. Two writes come of
-        # an eviction and the sync that sees it, which hold up one try only.
-        self._answers = 1 + len(writes) + nth
-        # Those that a request can lose to.
-        self._writes = writes
-        if allowance.one_at_a_time:
-            self._writes = sorted(_writes_while_open(allowance, before))
+    def __init__(self, allowance: Allowance, before: Sequence[NthEviction]) -> None:
+        # Those of the budget that a request can lose to.
+        written = _writes_while_open if allowance.one_at_a_time else _writes
+        self._writes = sorted(written(allowance, before))
 
     def start(self, number: int) -> Range:
         """From when to when a try may begin, or begin anew after conflicts."""
@@ -158,13 +153,7 @@ class _Tries:
             conflicts = more
 
     def _undisturbed(self, number: int) -> Range:
-        if not number:
-            return ARRIVAL
-        slow_ns = REFUSED[1] * min(number, self._answers)
-        return (
-            ARRIVAL[0] + REFUSED[0] + number * RETRY[0],
-            ARRIVAL[1] + slow_ns + number * RETRY[1],
-        )
+        return ARRIVAL[0] + number * RETRY[0], ARRIVAL[1] + number * RETRY[1]
 
     def held_up_ns(self, number: int) -> int:
         """How much later than by itself a try may be, because of conflicts."""
@@ -178,7 +167,7 @@ class _Tries:
 
     def around(self, disruption: Range) -> Range:
         """The first try that can meet the disruption, and the first that surely does."""
-        number = max(0, (disruption[0] - self._undisturbed(0)[1]) // (RETRY[1] + REFUSED[1]) - 1)
+        number = max(0, (disruption[0] - self._undisturbed(0)[1]) // RETRY[1] - 1)
         number = max(0, number - (len(self._writes) * CONFLICT[1]) // RETRY[0])
         while self.start(number)[1] + REFUSED[1] < disruption[0]:
             number += 1

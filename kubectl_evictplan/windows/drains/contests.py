@@ -38,7 +38,7 @@ from kubectl_evictplan.windows.drains.planned import Leaving, PlannedTurn
 from kubectl_evictplan.windows.drains.prices import Prices
 from kubectl_evictplan.windows.drains.progress import Progress
 from kubectl_evictplan.windows.drains.requests import Requests
-from kubectl_evictplan.windows.drains.rounds import TRY_NS
+from kubectl_evictplan.windows.drains.rounds import HEARD_NS, TRY_NS
 from kubectl_evictplan.windows.drains.tasks import Contest, Task
 from kubectl_evictplan.windows.drains.timeouts import Timeouts
 from kubectl_evictplan.windows.drains.turn_bounds import FOR_EVER
@@ -213,7 +213,7 @@ class Contests:
             # Whoever is refused before that asks again so much later at most.
             again_ns = TRY_NS if settled_ns > begun_ns else 0
             return _Wait(asking.each_ns + again_ns, settled_ns, 0)
-        again_ns = TRY_NS if enough.again else 0
+        again_ns = HEARD_NS if enough.again else 0
         # Every try is at least so long after the one before it.
         tries = max(-(-(enough.since_ns - begun_ns - ARRIVAL[0]) // RETRY[0]), 0)
         later_ns = max(enough.since_ns - (begun_ns if by_ns is None else by_ns), 0)
@@ -337,7 +337,7 @@ class Contests:
         first_ns, last_ns = task.through_ns
         if last_ns is not None and not turn.known:
             # What other processes take for the pod may hold this one up, and refuse it to it once more.
-            last_ns = _through_late(last_ns, TRY_NS + len(turn.others) * CONFLICT[1])
+            last_ns = _through_late(last_ns, HEARD_NS + len(turn.others) * CONFLICT[1])
         if timeout_ns and (last_ns is None or lasts_ns + last_ns >= timeout_ns):
             # It goes in time, but kubectl may not wait for its end.
             last_ns = None

@@ -176,7 +176,7 @@ class CoveredPods:
             return 0
         retry = CLIENT_RETRY if self._rules.tells_when_to_retry else RETRY
         # It is found out by the DELETE of what was read, then answered.
-        return 2 * REFUSED[1] + retry[1]
+        return REFUSED[1] + retry[1]
 
     def is_in_terminating_namespace(self, pod: Pod) -> bool:
         """Whether the Eviction API never evicts it: kubectl waits until somebody else has deleted it."""

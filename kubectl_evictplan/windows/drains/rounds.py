@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 from kubectl_evictplan.controllers.replication import STATEFUL_SET, is_owned_by
 from kubectl_evictplan.kube.objects import Pod
-from kubectl_evictplan.windows.drains.delays import FORGOTTEN_NS, REFUSED, RETRY
+from kubectl_evictplan.windows.drains.delays import FORGOTTEN_NS, RETRY, UNASKED
 from kubectl_evictplan.windows.drains.instants import NodeDrain
 from kubectl_evictplan.windows.drains.planned import PlannedTurn
 
-# From one try to the next that is answered, at most.
-TRY_NS = RETRY[1] + REFUSED[1]
+# From one try to the next, at most, and to the answer of that.
+TRY_NS = RETRY[1]
+HEARD_NS = TRY_NS + UNASKED[1]
 
 
 class Request(NamedTuple):

@@ -13,7 +13,6 @@ from kubectl_evictplan.windows.drains.covered import CoveredPods
 from kubectl_evictplan.windows.drains.delays import (
     CONFLICT,
     GRANTED,
-    REFUSED,
     RETRY,
     TIMEOUT_MIN_NS,
     Range,
@@ -109,12 +108,11 @@ class Timeouts:
             if not self._is_at_once(one, found, turn) and (found.one_by_one or not one.goes)
         ]
         ends = [
-            self._asked_until_ns(one.pod, turn) + one.held_up_ns + RETRY[1] + REFUSED[1]
-            for one in asked_for
+            self._asked_until_ns(one.pod, turn) + one.held_up_ns + RETRY[1] for one in asked_for
         ]
         ends += [self._given_up(pod, found, turn)[1] for pod in found.held]
         if found.one_by_one or turn.strangers:
-            ends.append(timeout_ns + _HELD_UP_NS + GRANTED[1] + RETRY[1] + REFUSED[1])
+            ends.append(timeout_ns + _HELD_UP_NS + GRANTED[1] + RETRY[1])
         # A wait for the end of a pod is over on time, unless it has just begun.
         begun = [one.latest_ns or 0 for one in tasks if one not in asked_for]
         ends.append(max([timeout_ns, *begun]) + takes(Latency.FIRST_POLL)[1])
@@ -142,7 +140,7 @@ class Timeouts:
         [place] = self._requests.asked_of(pod, turn)
         known = self._progress.knows(place) and not self._covered.client_retries_ns(place)
         if not known or found.one_by_one:
-            late_ns = self._asked_until_ns(pod, turn) + RETRY[1] + REFUSED[1]
+            late_ns = self._asked_until_ns(pod, turn) + RETRY[1]
             return timeout_ns, late_ns
         # Who reads that nobody may go is refused at once, whoever writes the budget.
         nothing = Allowance(0, (), None, 0, 0, counts_pods=False)
