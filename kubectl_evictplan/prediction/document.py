@@ -287,7 +287,7 @@ class SkippedPod(Record):
 
 
 class WaitingPod(Record, omit_defaults=True):
-    """A pod whose eviction a budget ("namespace/name") refuses (429), and until when kubectl tries.
+    """A pod whose eviction a budget ("namespace/name") refuses (429), and until when it waits, which is over when anybody deletes it.
 
     ``budget`` is "" where the pod's namespace is Terminating: the Eviction API evicts nobody there (403).
     ``budgets`` are all of them where there are several, which ``budget`` has joined; left out where there is one.

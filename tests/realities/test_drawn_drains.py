@@ -33,6 +33,7 @@ from kubectl_evictplan.cluster.readiness import ReadyTimes, learnt_by_owner
 from kubectl_evictplan.cluster.rooms import NO_LIMITS
 from kubectl_evictplan.cluster.timeline import (
     EVICTION_API,
+    Entry,
     EvictionNotAllowed,
     PodDeleted,
     Timeline,
@@ -41,7 +42,7 @@ from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.simulation.drain_parts import eviction_rules
 from kubectl_evictplan.windows.drains.bounds import DrainBounds
 from kubectl_evictplan.windows.drains.instants import NodeDrain
-from kubectl_evictplan.windows.drains.waits import Waits
+from kubectl_evictplan.windows.drains.waits import Waits, refusals
 from kubectl_evictplan.windows.drains.world import drain_world
 
 
@@ -209,6 +210,15 @@ def test_who_wins_against_a_rival_might_have_waited_in_its_stead() -> None:
 def test_nobody_waits_for_a_rival_that_asks_later_or_in_another_turn() -> None:
     assert waits_of(deleted("d/first", 5), refused("d/second", 8)) == {"d/second": True}
     assert waits_of(deleted("d/first", 5, turn=1), refused("d/second", 5)) == {"d/second": True}
+
+
+def test_whom_somebody_deletes_before_the_answer_nobody_waits_for_any_longer() -> None:
+    late = refused("d/first", 5)
+    for asked, until in ((4.9, 4.95), (4.97, 10)):
+        answer = replace(late, asked_ns=int(asked * SECOND))
+        entries: list[Entry] = [deleted("d/first", 4.95, turn=1), answer, deleted("d/first", 10)]
+        [found] = refusals(Timeline(0, entries=entries))
+        assert (found.ends, found.at_ns) == ("evicted", int(until * SECOND))
 
 
 def test_who_is_under_no_budget_has_no_rivals() -> None:

@@ -176,16 +176,22 @@ class Waits:
 
 
 def refusals(timeline: Timeline) -> list[Refused]:
-    """What is refused in a run, replacements too."""
+    """What is refused in a run, replacements too.
+
+    A wait is over when somebody has deleted the pod, also before the answer comes: whoever is refused hears so at its next try.
+    """
     found: list[EvictionNotAllowed] = []
     ends: dict[int, tuple[str, int]] = {}
     # By pod and process the place of its latest refusal.
     waiting: dict[str, dict[int, int]] = {}
+    deleted_ns: dict[str, int] = {}
     for entry in timeline.entries:
         if isinstance(entry, EvictionNotAllowed):
             waiting.setdefault(entry.pod, {})[entry.process] = len(found)
             if not entry.is_repeated:
                 ends[len(found)] = FAILED, entry.at_ns
+            elif deleted_ns.get(entry.uid, -1) >= entry.asked_ns:
+                ends[len(found)] = EVICTED, deleted_ns[entry.uid]
             found.append(entry)
         elif isinstance(entry, EvictionGivenUp):
             place = waiting.get(entry.pod, {}).get(entry.process)
@@ -194,5 +200,7 @@ def refusals(timeline: Timeline) -> list[Refused]:
         elif isinstance(entry, PodDeleted | PodGone):
             for place in waiting.get(entry.pod, {}).values():
                 ends.setdefault(place, (EVICTED, entry.at_ns))
+            if isinstance(entry, PodDeleted):
+                deleted_ns.setdefault(entry.uid, entry.at_ns)
     never: tuple[str, None] = (NEVER, None)
     return [Refused(entry, *ends.get(place, never)) for place, entry in enumerate(found)]
