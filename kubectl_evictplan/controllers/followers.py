@@ -55,9 +55,10 @@ def followers_by_node(
 ) -> Mapping[str, Sequence[Pod]]:
     """All pods of each node whose kubelet stops, and to which and to whose pods nothing else happens.
 
-    The monitor may still do more to it than taint it once: then ``simulate`` finds out.
+    The monitor may still do more to it than taint it once: then ``simulate`` finds out. Where a node has several entries in line
+    (``SETREMOVE``) those that it leaves there mostly taint it again.
     """
-    if not configuration.taint_mode:
+    if not configuration.taint_mode or configuration.profile.queue_mode == "SETREMOVE":
         return _NOBODY
     silent: set[str] = set()
     busy: set[str] = set()

@@ -85,12 +85,8 @@ def eaten(run: PieceRun, rate_qps: float) -> Iterator[tuple[str, list[WaitWindow
         for end in (run.first, run.last)
         if zone in end.lines
     ]
-    beside = {
-        name
-        for line in lines
-        for name in line.waiting
-        if len(line.waiting | line.tainted_without_token) > 1
-    }
+    several = (x.waiting for x in lines if len(x.waiting | x.tainted_without_token) > 1)
+    beside = set[str]().union(*several)
     for name, windows in run.waits.items():
         yield (
             name,
