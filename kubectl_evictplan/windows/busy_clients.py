@@ -59,16 +59,26 @@ class BusyClient:
     def _takes(self, at: float) -> float:
         found = self._known.get(at)
         if found is None:
-            begins = [*self._instants[: bisect_right(self._instants, at)], at]
-            found = self._known[at] = max(self._until(since, at) for since in begins) - at
+            end = at
+            # The later it was full last, the longer it mostly takes: by then all is through of what came since it was full before.
+            for since in (at, *reversed(self._instants[: bisect_right(self._instants, at)])):
+                if self._through(since, end) > end:
+                    end = max(self._until(since, at), end)
+            found = self._known[at] = end - at
         return found
 
     def _until(self, since: float, at: float) -> float:
         """Of one that begins at that instant, where the bucket was full last at ``since``."""
-        limit, end = self._limit, at
+        end = at
         for _ in range(_ROUNDS_MAX):
-            through = since + (within(self._every, since, end) - limit.burst) / limit.qps
+            through = self._through(since, end)
             if through <= end + _CLOSE:
                 return end
             end = through
+        limit = self._limit
         return max(since + (self.requests - limit.burst) / limit.qps, end)
+
+    def _through(self, since: float, end: float) -> float:
+        """When all is through that comes until ``end``, where the bucket was full last at ``since``."""
+        limit = self._limit
+        return since + (within(self._every, since, end) - limit.burst) / limit.qps
