@@ -197,6 +197,9 @@ def _explored(
     for node_run, padding_ns in ends:
         _note_zones(result, node_run, padding_ns, starts_ns)
     runs = [_note_waits(result, run) for run in runs]
+    for zone, services in result.services.items():
+        if not all(run.waiting.get(zone) for run in runs):
+            services.append(())  # in some pieces nobody waits there
     wide = None
     if any(piece.missed for piece in plan):
         from kubectl_evictplan.windows.sampled_plans import note_doubtful  # rarely needed

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from building.builders import make_event, make_node, make_scenario, make_snapshot, make_taint, ns
+from building.builders import (
+    make_event,
+    make_node,
+    make_scenario,
+    make_snapshot,
+    make_taint,
+    ns,
+)
 
 from kubectl_evictplan.cluster.timeline import POD_GC, TAINT_EVICTION
 from kubectl_evictplan.controllers.flags import resolve_configuration
@@ -159,6 +166,21 @@ def test_a_node_whose_taint_is_exchanged_for_another_is_tainted_beside_those_tha
     prediction = predict(snapshot, make_scenario(events, horizon=400), configuration)
     of_zone = [(each.least, each.most, each.of) for each in prediction.joint if "/b" in each.scope]
     assert of_zone == [(1, 2, 2)]
+
+
+def test_whom_somebody_tainted_before_the_start_may_be_in_line_and_need_not_be() -> None:
+    shown = [make_taint("node.kubernetes.io/unreachable:NoSchedule", added=-30)]
+    by_hand = [*shown, make_taint("node.kubernetes.io/unreachable:NoExecute")]
+    dead = [
+        make_node(name, zone="a", ready="Unknown", transition=-60, taints=by_hand)
+        for name in ("n0", "n1")
+    ]
+    snapshot = make_snapshot([*dead, make_node("n2", zone="a"), make_node("n3", zone="a")])
+    configuration = resolve_configuration(ControllerSettings("1.29.6"), snapshot.control_plane)
+    back = make_event(30, "kubelet-start", ["n0", "n1"])
+    prediction = predict(snapshot, make_scenario([back], horizon=60), configuration)
+    (joint,) = prediction.joint
+    assert (joint.what, joint.least, joint.most, joint.of) == ("nodes tainted", 0, 2, 2)
 
 
 def test_whom_a_new_process_taints_need_not_be_whom_the_one_before_it_did() -> None:
