@@ -53,13 +53,23 @@ def client_limit(configuration: ControllerConfiguration) -> ClientLimit | None:
     return None if qps < 0 else ClientLimit(qps, max(configuration.kube_api_burst or _BURST, 1))
 
 
+def tick_limit(configuration: ControllerConfiguration) -> ClientLimit:
+    """What ticks get through, which make one request after the other: the limit of their client, or what that takes where it is more."""
+    limit = client_limit(configuration)
+    # Events beside them are told by somebody else.
+    qps = per_marked_pod(configuration) / _REQUEST_SECONDS
+    if limit is not None and limit.qps <= qps:
+        return limit
+    return ClientLimit(qps, int(qps * _NOTICED_SECONDS))
+
+
 def never_waits(
     snapshot: ClusterSnapshot, changes: int, configuration: ControllerConfiguration
 ) -> bool:
     """Whether no client can have to do with more requests than it makes at once: of so few pods, and so few ``changes``."""
-    limit, numbers = client_limit(configuration), snapshot.stand_ins
+    limit, numbers = tick_limit(configuration), snapshot.stand_ins
     pods = len(snapshot.pods) - len(numbers) + sum(numbers.values())
-    return limit is None or _REQUESTS_MAX * (pods + changes) <= limit.burst
+    return _REQUESTS_MAX * (pods + changes) <= limit.burst
 
 
 def requests_per_eviction(configuration: ControllerConfiguration) -> int:

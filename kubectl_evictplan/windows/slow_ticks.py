@@ -20,8 +20,8 @@ from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, TAINT_EVICTION
 from kubectl_evictplan.controllers.client_limits import (
     GIVEN_UP,
     ClientLimit,
-    client_limit,
     per_marked_pod,
+    tick_limit,
 )
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.durations import SECOND_NS
@@ -86,11 +86,11 @@ def span_slow_ticks(
     configuration: ControllerConfiguration,
 ) -> None:
     """Let windows of what follows ticks reach as far as requests of ticks can make that late."""
-    limit = client_limit(configuration)
+    limit = tick_limit(configuration)
     changes = sum(key.what == READY for key, _ in result.nodes.windows)
     starts = [event for event in scenario.events if event.manager_up]
     unheard = any(node.ready_status == "Unknown" for node in snapshot.nodes)
-    if limit is None or not (changes or starts or unheard):
+    if not (changes or starts or unheard):
         return
     marks = _marks(snapshot, configuration)
     under_way = tick_under_way(snapshot, scenario, configuration, limit, marks)

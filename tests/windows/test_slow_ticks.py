@@ -24,12 +24,17 @@ def crowd(number: int, node: str = "n1") -> list[Pod]:
     ]
 
 
-def told(release: str, nodes: Sequence[Node] = NODES, **ready_pods: int) -> Prediction:
+def told(
+    release: str,
+    nodes: Sequence[Node] = NODES,
+    flags: dict[str, str] | None = None,
+    **ready_pods: int,
+) -> Prediction:
     """Kubelets of these nodes fall silent, which have so many ready pods each."""
     pods = [pod for node, number in ready_pods.items() for pod in crowd(number, node)]
     stop = make_event(1, "kubelet-stop", list(ready_pods))
     scenario = make_scenario([stop], horizon=400)
-    return predict(make_snapshot(nodes, pods), scenario, configured(release))
+    return predict(make_snapshot(nodes, pods), scenario, configured(release, flags))
 
 
 def latest(prediction: Prediction, value: str, node: str = "n1") -> float:
@@ -56,6 +61,14 @@ def test_the_tick_after_it_and_the_taint_come_as_much_later_as_marking_takes() -
     assert latest(many, TAINT) - latest(few, TAINT) == pytest.approx(late, abs=0.01)
     assert evicted(many) - latest(many, TAINT) > 15
     assert {one.certainty for one in many.evictions} == {"certain"}
+
+
+def test_a_tick_takes_as_long_as_its_requests_where_its_client_has_no_limit() -> None:
+    # One after the other, up to 10 ms each; every second one is an event, which somebody else tells.
+    few, many = (told("1.29", NODES, {"kube-api-qps": "-1"}, n1=pods) for pods in (3, 110))
+    assert latest(many, UNKNOWN) == latest(few, UNKNOWN)
+    late = (4 + 2 * 110 + 4) / 2 * 0.01 - 0.1
+    assert latest(many, TAINT) - latest(few, TAINT) == pytest.approx(late, abs=0.001)
 
 
 def test_from_1_34_on_a_lone_node_is_in_line_before_its_pods_are_marked() -> None:
