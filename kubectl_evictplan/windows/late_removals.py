@@ -15,7 +15,7 @@ import msgspec
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.taint_eviction import delete_is_refused
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Node, Pod, Taint
-from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS
+from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS, is_lifecycle_no_execute
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.running_timers import running_timer
 from kubectl_evictplan.windows.late_rows import LateRows
@@ -99,7 +99,9 @@ _OF_LIFECYCLE = {f"{key}:{NO_EXECUTE}": Taint(key, NO_EXECUTE) for key in LIFECY
 
 def _put(added: Iterable[WindowOverRuns], node: Node | None, taint: Taint) -> Iterator[Span | None]:
     """When the node gets the taint; None: it has it at the start."""
-    if node is not None and any(taint.key == each.key for each in node.taints):
+    if node is not None and any(
+        taint.key == each.key and is_lifecycle_no_execute(each) for each in node.taints
+    ):
         yield None
     yield from ((window.earliest_ns, window.latest_ns) for window in added)
 

@@ -23,7 +23,7 @@ from kubectl_evictplan.controllers.node_lifecycle.zone_states import FULL, PARTI
 from kubectl_evictplan.controllers.taint_eviction import delete_is_refused
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Taint
-from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS, NOT_READY, UNREACHABLE
+from kubectl_evictplan.kube.taints import NOT_READY, UNREACHABLE, is_lifecycle_no_execute
 from kubectl_evictplan.kube.topology import zone_display_name
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.late_rows import LateRows
@@ -65,7 +65,8 @@ class OldRates:
     """Made before windows are put off, and told what they are after that.
 
     ``late_at``: how late ticks can be within a span. ``together``: nodes of which late ticks may find some together. ``sure``:
-    nodes to which nothing happens but silence.
+    nodes to which nothing happens but silence. ``at_start``: nodes that a tick has given up which is under way at the start: their
+    zones have the rates of before that.
     """
 
     def __init__(
@@ -77,8 +78,11 @@ class OldRates:
         snapshot: ClusterSnapshot,
         scenario: Scenario,
         configuration: ControllerConfiguration,
+        *,
+        at_start: Set[str] = frozenset(),
     ) -> None:
         self._result, self._late_at, self._sure = result, late_at, sure
+        self._given_up = at_start
         self._snapshot, self._scenario, self._configuration = snapshot, scenario, configuration
         self._at_start = {node.name: node for node in snapshot.nodes}
         self._changes: defaultdict[str, list[tuple[int, int, str]]] = defaultdict(list)
@@ -143,6 +147,8 @@ class OldRates:
             if len(names) > configuration.large_cluster_size_threshold and secondary > 0:
                 rest_ns = int(SECOND_NS / secondary)
             spans = list(together)
+            if not self._given_up.isdisjoint(names):
+                spans.append((0, self._late_at((0, 0))))
             for (key, _), window in self._result.zones.windows.items():
                 span = window.earliest_ns, window.latest_ns
                 changes = key.zone == zone and PARTIAL in self._states[zone]
@@ -201,7 +207,7 @@ class OldRates:
         """Whether the node surely has its taint by then, if nobody has taken it off."""
         node = self._at_start.get(name)
         if not spell.found and node is not None:
-            if any(taint.key in LIFECYCLE_NO_EXECUTE_KEYS for taint in node.taints):
+            if any(map(is_lifecycle_no_execute, node.taints)):
                 return True
         return any(
             spell.low_ns <= window.earliest_ns and window.latest_ns < at_ns and not window.unsure

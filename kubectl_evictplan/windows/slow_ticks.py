@@ -106,13 +106,16 @@ def span_slow_ticks(
         return
     late = _late(result, writes, configuration, limit)
     first = FirstTicks(starts, writes.late_at, scenario, result)
-    if not (late or first.late_ns):
+    # Who is given up before the start need not change any more.
+    at_start_ns = writes.late_at((0, 0)) if under_way is not None else 0
+    if not (late or first.late_ns or at_start_ns):
         return
     sure = only_late(result, snapshot, scenario)
     together = {name for name, one in late.items() if one.together}
     given = snapshot, scenario, configuration
-    old_rates = OldRates(result, writes.late_at, together, sure, *given)
-    put_off(result, late, scenario, sure, first)
+    at_start = under_way.nodes if under_way is not None else frozenset[str]()
+    old_rates = OldRates(result, writes.late_at, together, sure, *given, at_start=at_start)
+    put_off(result, late, scenario, sure, first, at_start_ns)
     old_rates.put(scenario.end_ns)
     span_late_removals(result, *given)
 
@@ -395,13 +398,15 @@ def put_off(
     scenario: Scenario,
     certain: Set[str],
     first_ticks: FirstTicks | None = None,
+    at_start_ns: int = 0,
 ) -> None:
     """Make it all as late, and be certain only of what follows silence alone and comes before it is over.
 
-    ``first_ticks``: what first ticks of new processes make late.
+    ``first_ticks``: what first ticks of new processes make late. ``at_start_ns``: how late the tick is that is under way at the start.
     """
     ends = _Ends(scenario)
     result.ticks_late_ns = max((one.tick_ns for one in late.values()), default=0)
+    result.ticks_late_ns = max(result.ticks_late_ns, at_start_ns)
     if first_ticks is not None:
         result.ticks_late_ns = max(result.ticks_late_ns, first_ticks.late_ns)
     result.late_ns += result.ticks_late_ns
@@ -409,7 +414,7 @@ def put_off(
     lows = [window.earliest_ns for (key, _), window in changes if key.node in late]
     if first_ticks is not None and first_ticks.late_ns:
         lows.append(first_ticks.since_ns)
-    since_ns = min(lows, default=0)
+    since_ns = 0 if at_start_ns else min(lows, default=0)
     for (change, _), window in changes:
         if not follows_ticks(change) or window.latest_ns < since_ns:
             continue

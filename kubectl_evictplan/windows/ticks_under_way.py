@@ -24,10 +24,11 @@ _SECONDS_NS = 2 * SECOND_NS
 
 
 class UnderWay(msgspec.Struct, frozen=True):
-    """A tick that began so long before the start at the most, and has so many requests to make still."""
+    """A tick that began so long before the start at the most, has so many requests to make still, and has given these nodes up."""
 
     since_ns: int
     requests: int
+    nodes: frozenset[str]
 
 
 def tick_under_way(
@@ -59,4 +60,5 @@ def tick_under_way(
     if longest_ns <= 0 or not waiting:
         return None
     requests = waiting + GIVEN_UP * len(since)
-    return UnderWay(max(scenario.start_ns - min(since.values()), 0), requests)
+    since_ns = max(scenario.start_ns - min(since.values()), 0)
+    return UnderWay(since_ns, requests, frozenset(since))

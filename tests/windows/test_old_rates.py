@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from building.builders import (
+    UNREACHABLE,
     default_tolerations,
     make_event,
     make_node,
@@ -104,6 +105,33 @@ def test_what_is_surely_deleted_before_stays_certain() -> None:
     early = [one for one in found.evictions if one.node == "a0" and one.latest_seconds < 40]
     assert {one.certainty for one in early} == {"certain"}
     assert len(early) == 110
+
+
+@pytest.mark.parametrize(("given_up", "tainted"), [(-3, {"a1", "a2"}), (-60, set())])
+def test_a_zone_has_its_rate_still_where_the_tick_that_stops_it_is_under_way(
+    given_up: float, tainted: set[str]
+) -> None:
+    # Three of four nodes: the zone is stopped, at the end of a tick that marks 80 pods of each.
+    keys = [f"{UNREACHABLE}:NoSchedule", f"{UNREACHABLE}:NoExecute"]
+    nodes = [
+        make_node(f"a{n}", zone="a", ready="Unknown", transition=given_up, taints=keys[: 2 - n])
+        for n in range(2)
+    ]
+    nodes += [
+        make_node("a2", zone="a", ready="Unknown", transition=given_up, taints=keys[:1]),
+        make_node("a3", zone="a"),
+    ]
+    pods = [
+        make_pod(f"p-{n}-{place}", f"a{n}", ready="True", tolerations=default_tolerations(0))
+        for n in range(3)
+        for place in range(80)
+    ]
+    found = predict(make_snapshot(nodes, pods), make_scenario([], horizon=400), configured("1.37"))
+    told = {report.node for report in found.nodes for change in report.changes}
+    assert told == tainted
+    assert {one.node for one in found.evictions if one.earliest_seconds == 0} >= tainted
+    # 3 * (4 + 2 * 80) requests at 20 a second.
+    assert all(change.latest_seconds < 27 for change in changes(found, "taint-added"))
 
 
 def test_what_runs_show_stays_where_a_taint_before_the_start_was_the_first_one() -> None:
