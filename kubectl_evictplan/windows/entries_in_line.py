@@ -6,7 +6,7 @@ already (``ADD``). A tick that finds the node Ready takes its name out, but one 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -72,8 +72,8 @@ def _forgotten_ns(
     return life.begins[0] if not life.warm and until_ns[1] <= life.begins[0] else None
 
 
-def eaten(run: PieceRun, rate_qps: float) -> Iterator[tuple[str, list[WaitWindow]]]:
-    """The waits of all nodes where entries of before the start may take tokens.
+def eaten(run: PieceRun, rate_qps: float) -> dict[str, list[WaitWindow]]:
+    """The waits of all nodes where entries of before the start may take tokens; alike nodes share one list.
 
     Until their node waits once more these entries take every token that comes, then one each, and nobody knows how many they are.
     A node's own ones are before it in line: it only lacks the token that they have just taken.
@@ -87,11 +87,15 @@ def eaten(run: PieceRun, rate_qps: float) -> Iterator[tuple[str, list[WaitWindow
     ]
     several = (x.waiting for x in lines if len(x.waiting | x.tainted_without_token) > 1)
     beside = set[str]().union(*several)
+    found: dict[tuple[int, bool], list[WaitWindow]] = {}
+    waits = {}
     for name, windows in run.waits.items():
-        yield (
-            name,
-            [_eaten(each, end_ns if name in beside else 0, rate_qps, end_ns) for each in windows],
-        )
+        alike = id(windows), name in beside
+        if alike not in found:
+            until_ns = end_ns if name in beside else 0
+            found[alike] = [_eaten(each, until_ns, rate_qps, end_ns) for each in windows]
+        waits[name] = found[alike]
+    return waits
 
 
 def _eaten(window: WaitWindow, until_ns: int, rate_qps: float, end_ns: int) -> WaitWindow:

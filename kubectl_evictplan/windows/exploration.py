@@ -381,15 +381,18 @@ def _note_waits(result: Exploration, run: PieceRun) -> PieceRun:
             x.limiter_changes for end in (run.first, run.last) for x in end.lines.values()
         )
         missed = frozenset((TokenAtStart.name,) if changes else ())
-        kept = run.waits
+        waits = run.waits
         if result.eaten_at_qps is not None:
             from kubectl_evictplan.windows.entries_in_line import eaten  # few releases
 
-            kept = dict(eaten(run, result.eaten_at_qps))
-        waits = {
-            name: [replace(w, certain=False, missed=w.missed | missed) for w in windows]
-            for name, windows in kept.items()
+            waits = eaten(run, result.eaten_at_qps)
+        # Alike nodes share one list, and go on to.
+        alike = {id(windows): windows for windows in waits.values()}
+        unsure = {
+            one: [replace(w, certain=False, missed=w.missed | missed) for w in windows]
+            for one, windows in alike.items()
         }
+        waits = {name: unsure[id(windows)] for name, windows in waits.items()}
         nobody = {zone: {*services, ()} for zone, services in run.services.items()}
         run = replace(run, waits=waits, services=nobody)
     for zone, names in run.waiting.items():
