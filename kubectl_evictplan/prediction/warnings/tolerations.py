@@ -202,18 +202,13 @@ def stale_nil_key_exposure(context: WarningContext) -> Statements:
         for pod in context.alike.pods_in(e.lot)
         if e.owner in ("", "StatefulSet") or pod.key in created
     ]
+    # Each time that its node is tainted once more.
+    refused = dict.fromkeys(entry.pod for entry in context.entries(timeline.EvictionRefused))
     yield Statement(
         "the pod vanishes at once and its name can come again: in this release its key can stay in the "
         "controller, and a new pod of that name with a finite toleration is then never evicted (fixed "
         "in 1.33)",
-        [
-            *pods,
-            *(
-                pod
-                for refused in context.entries(timeline.EvictionRefused)
-                for pod in context.alike.keys(refused.pod)
-            ),
-        ],
+        [*pods, *(pod for one in refused for pod in context.alike.keys(one))],
     )
 
 
