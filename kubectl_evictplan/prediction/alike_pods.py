@@ -9,7 +9,7 @@ that are healthy and stay so differ for their pods in the taints that people put
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Hashable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import compress, count
 from operator import attrgetter
@@ -27,9 +27,7 @@ from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
 from kubectl_evictplan.windows.outcome import (
     CancelKey,
-    EvictionKey,
     Exploration,
-    PossibleEviction,
     WindowTable,
 )
 
@@ -222,23 +220,16 @@ class AlikePods:
             return (SomePod(key, uid, node),)
         return [SomePod(pod.key, uid and pod.uid, pod.node_name) for pod in self.alike(key)]
 
-    def evictions(
-        self, found: Mapping[EvictionKey, PossibleEviction]
-    ) -> dict[EvictionKey, PossibleEviction]:
-        """Return what was found for the pods that are simulated, for all pods."""
-        if len(self._of) == len(self.pods):
-            return dict(found)
-        extended = {}
-        for key, value in found.items():
-            there = {value.node: value}
-            for pod in self.some_pods(key.pod, key.uid, value.node):
-                if (here := there.get(pod.node)) is None:
-                    here = there[pod.node] = value._replace(node=pod.node)
-                extended[EvictionKey(pod.key, pod.uid, key.controller, key.ordinal)] = here
-        return extended
+    def numbers_on_nodes(self, key: str, uid: str, node: str) -> dict[str, int]:
+        """On which nodes the ``some_pods`` are, and how many."""
+        numbers: dict[str, int] = {}
+        for lot in self.lots_of(key, uid, node):
+            name = lot.pod.node_name
+            numbers[name] = numbers.get(name, 0) + lot.count
+        return numbers or {node: 1}
 
     def extend(self, exploration: Exploration) -> None:
-        """Tell of all pods which timers of theirs were cancelled. Evictions are many: see ``evictions``."""
+        """Tell of all pods which timers of theirs were cancelled. Evictions are many, and told by lots."""
         if len(self._of) < len(self.pods):
             self._extend(exploration.cancels)
             self._extend(exploration.cancelled_starts)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
+
+from msgspec import Struct
 
 from kubectl_evictplan.cluster import timeline
 from kubectl_evictplan.cluster.timeline import POD_GC, AboutNode, RunEntries, ZoneStateRecorded
@@ -295,20 +297,46 @@ def _joint(
     scope = f"zone/{zone_display_name(zone)}"
     by_seconds = seconds(until_ns)
     yield Joint(scope, NODES_TAINTED, least, most, len(waiting), by_seconds)
-    pods: dict[tuple[str, str], list[PossibleEviction]] = {}
-    every = alike.evictions(exploration.evictions)
-    collected = {(key.pod, key.uid) for key in every if key.controller == POD_GC}
-    for key, eviction in every.items():
-        if eviction.node in waiting and key.controller != POD_GC:
-            if (key.pod, key.uid) in collected:
-                eviction = eviction._replace(delay_ns=None)  # it may not be there any more
-            if key.pod in unsure:
-                eviction = eviction._replace(delay_ns=None, certain=False)
-            pods.setdefault((key.pod, key.uid), []).append(eviction)
+    pods = [one for one in _going(exploration, alike, unsure) if one.node in waiting]
     if pods:
         few, many = _pods(pods, services, len(waiting), until_ns, exploration.late_ns)
-        if few < len(pods):
-            yield Joint(scope, PODS_EVICTED, few, many, len(pods), by_seconds)
+        every = sum(one.number for one in pods)
+        if few < every:
+            yield Joint(scope, PODS_EVICTED, few, many, every, by_seconds)
+
+
+class _Going(Struct, gc=False):
+    """So many pods of one node that go alike: after one delay if they follow it."""
+
+    node: str
+    number: int
+    delay_ns: int | None
+    certain: bool
+
+
+def _going(exploration: Exploration, alike: AlikePods, unsure: Collection[str]) -> Iterator[_Going]:
+    """All pods that somebody else than garbage collection evicts."""
+    rows: dict[tuple[str, str, str], list[tuple[str, PossibleEviction]]] = {}
+    for key, eviction in exploration.evictions.items():
+        pod = key.pod, key.uid, eviction.node
+        rows.setdefault(pod, []).append((key.controller, eviction))
+    for pod, found in rows.items():
+        evictions = [eviction for controller, eviction in found if controller != POD_GC]
+        if not evictions:
+            continue
+        delays_ns = {eviction.delay_ns for eviction in evictions}
+        # One that garbage collection may take may not be there any more.
+        follows = len(delays_ns) == 1 and len(evictions) == len(found)
+        delay_ns = evictions[0].delay_ns if follows else None
+        certain = any(eviction.certain for eviction in evictions)
+        numbers = alike.numbers_on_nodes(*pod)
+        if unsure:
+            some = (one.node for one in alike.some_pods(*pod) if one.key in unsure)
+            for node, number in Counter(some).items():
+                numbers[node] -= number
+                yield _Going(node, number, None, certain=False)
+        for node, number in numbers.items():
+            yield _Going(node, number, delay_ns, certain)
 
 
 def _bounds(services: Sequence[tuple[int, ...]], until_ns: int, nodes: int) -> tuple[int, int]:
@@ -317,7 +345,7 @@ def _bounds(services: Sequence[tuple[int, ...]], until_ns: int, nodes: int) -> t
 
 
 def _pods(
-    pods: Mapping[tuple[str, str], list[PossibleEviction]],
+    pods: Iterable[_Going],
     services: Sequence[tuple[int, ...]],
     nodes: int,
     until_ns: int,
@@ -326,13 +354,12 @@ def _pods(
     """Pods that follow their node after one delay, and ``late_ns`` at most, are bound by how many nodes are tainted in time."""
     by_delay: dict[int, Counter[str]] = {}
     certain = others = 0
-    for evictions in pods.values():
-        delays_ns = {eviction.delay_ns for eviction in evictions}
-        certain += any(eviction.certain for eviction in evictions)
-        if len(delays_ns) == 1 and (delay_ns := evictions[0].delay_ns) is not None:
-            by_delay.setdefault(delay_ns, Counter())[evictions[0].node] += 1
+    for one in pods:
+        certain += one.number if one.certain else 0
+        if one.delay_ns is None:
+            others += one.number
         else:
-            others += 1
+            by_delay.setdefault(one.delay_ns, Counter())[one.node] += one.number
     least, most = 0, others
     for delay_ns, on_node in by_delay.items():
         few, _ = _bounds(services, until_ns - delay_ns - late_ns, nodes)
