@@ -179,3 +179,15 @@ def test_whoever_surely_deletes_a_pod_first_does_not_delete_it_once_more() -> No
     [again] = [span for (pod, uid, _), span in bounds.again.items() if uid]
     # Only the second process does, as soon as it comes.
     assert ns(20) < again[0] < again[1] < ns(22)
+
+
+def test_whom_another_process_has_just_deleted_it_deletes_once_more_after_losing_to_that() -> None:
+    snapshot = cordoned(drained_cluster(App("web", ["a1", "b1", "b2"], most=2, grace=9)), "a1")
+    bounds = proven(snapshot, drain("a1", at=1), drain("a1", at=1))
+    [(_, again_ns)] = [span for (pod, uid, _), span in bounds.again.items() if uid]
+    # One of them goes at once, and the request of the other one meets the write of that.
+    assert latest(bounds, "web-0") == pytest.approx(1.585)
+    assert ns(1.585 + HELD_UP) <= again_ns < ns(1.585 + 3 * HELD_UP)
+    ends = [turn.end.latest_ns for turn in bounds.turns.values() if turn.end is not None]
+    # By itself it looks for the last time 10.03 s later: at another time of the second perhaps once more.
+    assert ends == [ns(1.585 + 10.03 + 1)] * 2

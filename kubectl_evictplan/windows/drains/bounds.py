@@ -355,6 +355,7 @@ class DrainBounds:
                 begun_ns,
                 task.deleted_meanwhile_ns,
                 task.granted or not self._requests.refusing(task.pod, turn),
+                task.heard_late_ns,
             )
             self._rivals.add(task.pod, rival)
 

@@ -297,10 +297,13 @@ class Contests:
         held_ns = self._firsts.held_up_ns(task.pod, turn, places[0], by_ns, changes_ns)
         if held_ns is None:
             return task
-        latest_ns = ARRIVAL[1] + GRANTED[1] + held_ns
+        latest_ns = answered_ns = ARRIVAL[1] + GRANTED[1] + held_ns
         if self._last_tries is not None and held_ns and not task.held_up_ns:
             tried = self._last_tries.of(places[0], turn, task.pod, begin)
             latest_ns = min(latest_ns, latest_ns if tried is None else tried.by_ns - by_ns)
+        if latest_ns < answered_ns and not turn.known:
+            # By then another process may have deleted it, and the writes of that hold this one up.
+            task = _heard_late(task, answered_ns - latest_ns)
         goes = task.goes or not task.replacement
         others_ns = 0 if turn.first_there else task.deleted_meanwhile_ns
         return task._replace(
@@ -334,10 +337,10 @@ class Contests:
         lasts_ns, timeout_ns = found.lasts_ns + task.held_up_ns, turn.options.timeout_ns
         if timeout_ns and lasts_ns >= timeout_ns:
             return task
-        first_ns, last_ns = task.through_ns
-        if last_ns is not None and not turn.known:
+        if not turn.known:
             # What other processes take for the pod may hold this one up, and refuse it to it once more.
-            last_ns = _through_late(last_ns, HEARD_NS + len(turn.others) * CONFLICT[1])
+            task = _heard_late(task, HEARD_NS + len(turn.others) * CONFLICT[1])
+        first_ns, last_ns = task.through_ns
         if timeout_ns and (last_ns is None or lasts_ns + last_ns >= timeout_ns):
             # It goes in time, but kubectl may not wait for its end.
             last_ns = None
@@ -434,6 +437,14 @@ def _kept(task: Task, wait: _Wait) -> Task:
         latest_ns=None if task.latest_ns is None else task.latest_ns + wait.each_ns,
         through_ns=(first_ns, last_ns),
     )
+
+
+def _heard_late(task: Task, heard_ns: int) -> Task:
+    """The task if somebody else may have deleted its pod, of which kubectl hears so much later."""
+    first_ns, last_ns = task.through_ns
+    if last_ns is not None:
+        last_ns = _through_late(last_ns, heard_ns)
+    return task._replace(through_ns=(first_ns, last_ns), heard_late_ns=heard_ns)
 
 
 def _through_late(last_ns: int, heard_ns: int) -> int:

@@ -29,7 +29,8 @@ class Rival(NamedTuple):
 
     ``goes``: by the latest of them it is evicted, by whomever. ``gone`` is from its eviction to its object's end. ``begun_ns``: by that offset
     it has come to the node, and asks for the pod again and again; None: not known. ``deleted_meanwhile_ns``: so much later only if somebody
-    else has deleted the pod before. ``granted``: its first request surely finds a disruption.
+    else has deleted the pod before. ``granted``: its first request surely finds a disruption, and is answered ``heard_late_ns`` after the latest
+    instant at most.
     """
 
     controller: str
@@ -40,6 +41,7 @@ class Rival(NamedTuple):
     begun_ns: int | None = None
     deleted_meanwhile_ns: int = 0
     granted: bool = False
+    heard_late_ns: int = 0
 
     @property
     def deleted_by_ns(self) -> int | None:
@@ -56,7 +58,7 @@ class Rival(NamedTuple):
         if self.latest_ns is None or (self.goes and not self.granted):
             # By its latest instant it may be somebody else who has just deleted the pod.
             return asked_ns
-        return min(self.latest_ns, asked_ns)
+        return min(self.latest_ns + self.heard_late_ns, asked_ns)
 
 
 class Rivals:

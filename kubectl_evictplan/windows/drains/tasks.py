@@ -17,6 +17,7 @@ class Task(NamedTuple):
     ``through_ns``: from its eviction until kubectl is through with it, at least and at most. ``replacement``: it has the name of the pod, but is another one.
     ``held_up_ns``: so much later it is evicted at most because it changes while it is asked for (``CoveredPods.held_up_ns``).
     ``deleted_meanwhile_ns``: so much of it only if somebody else has deleted the pod by then. ``granted``: its first request surely finds a disruption.
+    ``heard_late_ns``: if another process has deleted the pod by the latest instant, this one is answered so much later at most.
     """
 
     pod: Pod
@@ -30,6 +31,7 @@ class Task(NamedTuple):
     held_up_ns: int = 0
     granted: bool = False
     deleted_meanwhile_ns: int = 0
+    heard_late_ns: int = 0
 
 
 class Contest(NamedTuple):
