@@ -19,7 +19,7 @@ import msgspec
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE, UNKNOWN
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
-from kubectl_evictplan.controllers.node_lifecycle.zone_states import FULL, PARTIAL
+from kubectl_evictplan.controllers.node_lifecycle.zone_states import FULL, NORMAL, PARTIAL
 from kubectl_evictplan.controllers.taint_eviction import delete_is_refused
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Taint
@@ -133,8 +133,11 @@ class OldRates:
         node = self._at_start.get(name)
         return node is None or node.ready_status == TRUE
 
-    def _old_rates(self) -> Iterator[tuple[str, list[Span], int]]:
-        """Zones with the times in which an old rate may stand although no run shows it, and for how long after that a token may come sooner."""
+    def _old_rates(self) -> Iterator[tuple[str, list[Span], list[Span], int]]:
+        """Zones with the times in which an old rate may stand although no run shows it.
+
+        The first ones are those in which it may be the higher one. After all of them a token may come sooner for as long.
+        """
         configuration, together = self._configuration, list[Span]()
         for (key, _), window in self._result.zones.windows.items():
             span = window.earliest_ns, window.latest_ns
@@ -146,16 +149,18 @@ class OldRates:
             secondary, rest_ns = configuration.secondary_node_eviction_rate_qps, 0
             if len(names) > configuration.large_cluster_size_threshold and secondary > 0:
                 rest_ns = int(SECOND_NS / secondary)
-            spans = list(together)
+            higher, lower = list(together), list[Span]()
             if not self._given_up.isdisjoint(names):
-                spans.append((0, self._late_at((0, 0))))
+                higher.append((0, self._late_at((0, 0))))
             for (key, _), window in self._result.zones.windows.items():
                 span = window.earliest_ns, window.latest_ns
                 changes = key.zone == zone and PARTIAL in self._states[zone]
                 if changes and (late_ns := self._late_at(span)):
+                    spans = lower if key.state == NORMAL else higher
                     spans.append((span[0], span[1] + late_ns))
-            if spans:
-                yield zone, list(merge_spans(sorted(spans), 0)), rest_ns
+            if higher or lower:
+                every = merge_spans(sorted([*higher, *lower]), 0)
+                yield zone, list(merge_spans(sorted(higher), 0)), list(every), rest_ns
 
     def _spells(self, name: str) -> Iterator[_Spell]:
         """The times in which the node may not be ready."""
@@ -169,12 +174,12 @@ class OldRates:
                 yield _Spell(status, max(low_ns, 0), next(later, NEVER_NS), found=low_ns >= 0)
 
     def _at_old_rates(self) -> Iterator[_Tainted]:
-        for zone, spans, rest_ns in self._old_rates():
+        for zone, higher, every, rest_ns in self._old_rates():
             for name in self._zones[zone]:
                 for spell in self._spells(name):
-                    yield from self._within(name, spell, spans)
+                    yield from self._within(name, spell, higher)
                     if rest_ns and spell.found:
-                        yield from self._sooner_within(name, spell, spans, rest_ns)
+                        yield from self._sooner_within(name, spell, every, rest_ns)
 
     def _within(self, name: str, spell: _Spell, spans: Iterable[Span]) -> Iterator[_Tainted]:
         in_line_ns = spell.low_ns + (self._queued_ns if spell.found else 0)
