@@ -8,7 +8,7 @@ that a timer is never moved once it runs; and that the pod is still there, so it
 The taints tell when a timer ran at the latest. It may have begun before: for a taint that is gone (a node that
 was not ready and fell silent then changes not-ready for unreachable, and its countdowns go on), or for one that was put
 on once more, which refreshes timeAdded. So it may also run for the seconds of any toleration of the pod. Or after: where it should be
-over by all that is told the pod has got its tolerations since then.
+over by all that is told the pod has got its tolerations, or other seconds, since then, or its delete has failed: nobody knows when it ends, or whether.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import msgspec
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.engine.timing import INFORMERS_FILLED_MAX_NS
-from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.kube.durations import DURATION_MAX_NS, SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod, Taint
 from kubectl_evictplan.kube.taints import no_execute_taints
 from kubectl_evictplan.kube.tolerations import get_matching_tolerations, get_min_toleration_time_ns
@@ -145,15 +145,16 @@ def _window(
     shortest_ns, longest_ns = min(runs_ns), max(runs_ns)
     earliest_ns = min(max(floor_ns, now_ns - longest_ns), now_ns)
     latest_ns = max(earliest_ns, min(told_ns[1], now_ns))
+    due_latest_ns = latest_ns + longest_ns
     if told_ns[1] + longest_ns < now_ns:
-        # The pod should be gone and is not: its tolerations are younger than the taints, and nothing tells how much.
-        latest_ns = now_ns
+        # The pod should be gone and is not. A timer runs on with the seconds that it had.
+        latest_ns, due_latest_ns = now_ns, now_ns + DURATION_MAX_NS
     told_start_ns = min(max(told_ns[0], now_ns - runs_ns[0]), now_ns)
     return RunningTimer(
         earliest_ns,
         latest_ns,
         max(floor_ns + shortest_ns, now_ns + 1),
-        max(latest_ns + longest_ns, now_ns + 1),
+        max(due_latest_ns, now_ns + 1),
         told_start_ns,
         max(told_start_ns + runs_ns[0], now_ns + 1),
     )
