@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from building.builders import ns
-from drawn.drain_worlds import App, drain, drained_cluster, latest, proven, row
+from drawn.drain_worlds import App, drain, drained_cluster, latest, proven, row, synced
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.timeline import EVICTION_API, KUBECTL_DELETE
@@ -147,6 +147,25 @@ def test_a_budget_whose_pods_somebody_has_surely_deleted_is_closed_until_others_
     assert row(bounds, "web-0", KUBECTL_DELETE).spans[-1][1] < ns(2)
     # Asked for at 2 s, and again at 7 s.
     assert 7 < earliest(bounds, "web-2") < 7.1
+
+
+def test_a_pod_that_has_finished_closes_no_budget() -> None:
+    web = App("web", ["a1", "b1", "b2", "b2", "b2"], least=1, unready=[2, 3, 4])
+    snapshot = cordoned(drained_cluster(web), "a1", "b1")
+    pods = [
+        replace(pod, owner_references=(), phase="Running" if pod.ready == "True" else "Failed")
+        for pod in snapshot.pods
+    ]
+    snapshot = synced(replace(snapshot, pods=tuple(pods), workloads=()))
+    assert snapshot.budgets[0].disruptions_allowed == 1
+    events = drain("a1", at=1, force=True), drain("b1", at=1, force=True)
+    # Bare pods that count by number, one of whom may go whatever has failed.
+    [found] = [
+        one
+        for key, one in proven(snapshot, *events).unbounded.items()
+        if key.pod == "default/web-0"
+    ]
+    assert found.spans[0][0] < ns(1.1)
 
 
 def test_who_deletes_a_pod_once_more_finds_it_for_the_time_that_the_other_one_left_it() -> None:

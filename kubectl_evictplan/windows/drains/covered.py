@@ -269,6 +269,13 @@ class CoveredPods:
         """
         return self._allowed_if_ready(place, self.of_budget(place))
 
+    def may_be_ready(self, pod: Pod) -> bool:
+        """Whether it is, or may be some day: whoever may not counts in no budget as it is, and is missed in none."""
+        return not (pod.finished or self._leaves(pod))
+
+    def _leaves(self, pod: Pod) -> bool:
+        return pod.deletion_timestamp_ns is not None and self.is_settled(pod)
+
     def _allowed_if_ready(self, place: int, pods: Iterable[Pod]) -> int | None:
         at_best = [pod if pod.finished else as_ready(pod) for pod in pods]
         return self.synced_later(place, at_best).disruptions_allowed
@@ -279,11 +286,7 @@ class CoveredPods:
         return most is not None and most <= 1
 
     def _most_at_a_time(self, place: int) -> int | None:
-        staying = [
-            pod
-            for pod in self.of_budget(place)
-            if pod.deletion_timestamp_ns is None or not self.is_settled(pod)
-        ]
+        staying = [pod for pod in self.of_budget(place) if not self._leaves(pod)]
         most = self._allowed_if_ready(place, staying)
         known = (
             self.is_steady(place)

@@ -104,7 +104,7 @@ class Openings:
         away = [
             self._surely_away(one)
             for one in covered.of_budget(place)
-            if (one.key, one.uid) != (pod.key, pod.uid)
+            if (one.key, one.uid) != (pod.key, pod.uid) and covered.may_be_ready(one)
         ]
         ends = sorted(until_ns for from_ns, until_ns in away if from_ns <= since_ns < until_ns)
         return ends[len(ends) - most] if most > 0 and len(ends) >= most else 0
