@@ -43,6 +43,8 @@ class ReleaseProfile(msgspec.Struct, frozen=True, cache_hash=True):
     ticks_in_parallel: bool = False
     # Pods that are marked not ready get an event each.
     tells_of_marked_pods: bool = False
+    # A write of taints fails where somebody else wrote the node since it was read, and is made again.
+    taint_writes_conflict: bool = False
     # Zone key falls back to the stable topology labels.
     ga_zone_labels: bool = False
     # Pod index, pod worker, nodeEvictionMap: nontaint mode deletes again on every tick.
@@ -108,6 +110,7 @@ _CHANGES: tuple[_Change, ...] = (
     _Change("taint_on_current_condition", True, 34),
     _Change("ticks_in_parallel", True, 27),
     _Change("tells_of_marked_pods", True, 19),
+    _Change("taint_writes_conflict", True, 26, {23: 14, 24: 8, 25: 4}),
     _Change("queue_mode", "SETREMOVE", 19),
     _Change("queue_mode", "REMOVE_ADD", 21, {18: 17, 19: 9, 20: 5}),
     _Change("ga_zone_labels", True, 17),

@@ -11,7 +11,7 @@ The one hard thing of this program. Three steps:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -33,6 +33,7 @@ from kubectl_evictplan.windows.node_runs import NodeRun, NodeRunner
 from kubectl_evictplan.windows.outcome import (
     READY,
     TAINT_ADDED,
+    TAINT_REMOVED,
     Exploration,
     NodeChangeKey,
     WindowOverRuns,
@@ -45,8 +46,7 @@ from kubectl_evictplan.windows.piece_runs import AtStart, PieceRun, run_piece
 from kubectl_evictplan.windows.pieces import Piece
 from kubectl_evictplan.windows.pod_fates import PodFates
 from kubectl_evictplan.windows.pod_worlds import (
-    made_on_nodes,
-    matters_on_no_node,
+    nodes_apart,
     nodes_of_touched_pods,
 )
 from kubectl_evictplan.windows.spent_tokens import (
@@ -120,26 +120,45 @@ def let_clients_wait(
     configuration: ControllerConfiguration,
     sent: int = 0,
 ) -> None:
-    """Let windows of what was explored without them span what the controllers' own clients let wait; ``sent`` as in ``explore``."""
-    rows = len(result.evictions) + len(result.cancels.windows) + len(result.nodes.windows)
-    if never_waits(snapshot, rows + sent, configuration):
-        return
-    from kubectl_evictplan.windows.client_arrivals import waits_of_deletions  # rarely needed
+    """Let windows of what was explored without them span what the controllers' own clients let wait; ``sent`` as in ``explore``.
 
+    And what they write twice because it conflicts.
+    """
     given = snapshot, scenario, configuration
-    spanned = False
+    rows = len(result.evictions) + len(result.cancels.windows) + len(result.nodes.windows)
+    waits = not never_waits(snapshot, rows + sent, configuration)
+    if waits:
+        _let_ticks_wait(result, *given, sent)
+    removes = any(key.what == TAINT_REMOVED for key, _ in result.nodes.windows)
+    if removes and configuration.profile.taint_writes_conflict:
+        from kubectl_evictplan.windows.conflicting_writes import span_conflicts  # rarely needed
+
+        span_conflicts(result, *given)
+    if waits and result.evictions:
+        from kubectl_evictplan.windows.client_arrivals import waits_of_deletions  # rarely needed
+
+        if of_deletions := waits_of_deletions(result, *given, sent):
+            from kubectl_evictplan.windows import throttled_evictions  # more rarely
+
+            throttled_evictions.span_client_limits(of_deletions, result, *given)
+
+
+def _let_ticks_wait(
+    result: Exploration,
+    snapshot: ClusterSnapshot,
+    scenario: Scenario,
+    configuration: ControllerConfiguration,
+    sent: int,
+) -> None:
+    given = snapshot, scenario, configuration
     if not configuration.separate_taint_eviction:
         from kubectl_evictplan.windows.shared_client import span_shared_client  # old releases
 
-        spanned = span_shared_client(result, *given, sent)
-    if not spanned:
-        from kubectl_evictplan.windows.slow_ticks import span_slow_ticks
+        if span_shared_client(result, *given, sent):
+            return
+    from kubectl_evictplan.windows.slow_ticks import span_slow_ticks  # rarely needed
 
-        span_slow_ticks(result, *given)
-    if result.evictions and (waits := waits_of_deletions(result, *given, sent)):
-        from kubectl_evictplan.windows import throttled_evictions  # more rarely
-
-        throttled_evictions.span_client_limits(waits, result, *given)
+    span_slow_ticks(result, *given)
 
 
 def _without_client_limits(
@@ -216,7 +235,7 @@ def _explored(
     _widen(result, bounds, runs)
     fates = PodFates(snapshot, scenario, configuration, horizon_ns, result, bounds)
     # What costs little comes first, and leaves the rest to what costs more.
-    worlds = sorted(_worlds(result.affected, snapshot, scenario), key=partial(_waits_in, runs))
+    worlds = sorted(nodes_apart(result.affected, snapshot, scenario), key=partial(_waits_in, runs))
     of_pods = budget.part(1)
     for number, names in enumerate(worlds):
         fates.explore(names, runs, of_pods.part(len(worlds) - number))
@@ -473,27 +492,3 @@ def _find_affected(
     affected.update({pod.node_name for pod in snapshot.pods} - names)
     affected.update(nodes_of_touched_pods(snapshot, scenario))
     affected.discard("")
-
-
-def _worlds(
-    affected: set[str], snapshot: ClusterSnapshot, scenario: Scenario
-) -> Iterator[frozenset[str]]:
-    """Affected nodes, joined where a pod's name is used again on another node; "" has what is on none."""
-    group = {name: {name} for name in affected}
-    created = made_on_nodes(scenario)
-    made = {pod.key for pod in created}
-    if any(matters_on_no_node(pod, made) for pod in snapshot.pods):
-        group[""] = {""}
-    node_of = {pod.key: pod.node_name for pod in snapshot.pods} if created else {}
-    for pod in created:
-        other, here = node_of.get(pod.key), pod.node_name
-        if other is not None and other != here and other in group and here in group:
-            merged = group[other] | group[here]
-            for name in merged:
-                group[name] = merged
-        node_of[pod.key] = here
-    done: set[str] = set()
-    for name in sorted(group):
-        if name not in done:
-            done |= group[name]
-            yield frozenset(group[name])

@@ -26,7 +26,6 @@ from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Taint
 from kubectl_evictplan.kube.taints import NOT_READY, UNREACHABLE, is_lifecycle_no_execute
 from kubectl_evictplan.kube.topology import zone_display_name
 from kubectl_evictplan.scenarios.scenario import Scenario
-from kubectl_evictplan.windows.late_rows import LateRows
 from kubectl_evictplan.windows.outcome import (
     READY,
     TAINT_ADDED,
@@ -301,6 +300,8 @@ class OldRates:
         own.append(window)
 
     def _put_pods(self, by_node: dict[str, list[_Tainted]], horizon_ns: int) -> None:
+        from kubectl_evictplan.windows.late_rows import LateRows  # rarely needed
+
         rows = LateRows(self._result, self._configuration, horizon_ns)
         for pod in self._snapshot.pods:
             for one in by_node.get(pod.node_name, ()):

@@ -346,3 +346,27 @@ def exit_instants(snapshot: ClusterSnapshot, scenario: Scenario) -> dict[str, se
 def _is_back(event: ScenarioEvent, node_name: str) -> bool:
     made = event.node is not None and event.node.name == node_name
     return made or (event.kubelets_up is True and node_name in event.nodes)
+
+
+def nodes_apart(
+    affected: set[str], snapshot: ClusterSnapshot, scenario: Scenario
+) -> Iterator[frozenset[str]]:
+    """Affected nodes, joined where a pod's name is used again on another node; "" has what is on none."""
+    group = {name: {name} for name in affected}
+    created = made_on_nodes(scenario)
+    made = {pod.key for pod in created}
+    if any(matters_on_no_node(pod, made) for pod in snapshot.pods):
+        group[""] = {""}
+    node_of = {pod.key: pod.node_name for pod in snapshot.pods} if created else {}
+    for pod in created:
+        other, here = node_of.get(pod.key), pod.node_name
+        if other is not None and other != here and other in group and here in group:
+            merged = group[other] | group[here]
+            for name in merged:
+                group[name] = merged
+        node_of[pod.key] = here
+    done: set[str] = set()
+    for name in sorted(group):
+        if name not in done:
+            done |= group[name]
+            yield frozenset(group[name])

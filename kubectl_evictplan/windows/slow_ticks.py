@@ -13,6 +13,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import accumulate, chain
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -30,8 +31,6 @@ from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.windows.client_buckets import Arrivals, Bucket
 from kubectl_evictplan.windows.first_ticks import AHEAD, FirstTicks, of_first_ticks
-from kubectl_evictplan.windows.late_removals import span_late_removals
-from kubectl_evictplan.windows.old_rates import OldRates
 from kubectl_evictplan.windows.outcome import (
     READY,
     TAINT_ADDED,
@@ -44,8 +43,10 @@ from kubectl_evictplan.windows.outcome import (
 )
 from kubectl_evictplan.windows.pod_worlds import nodes_of_touched_pods
 from kubectl_evictplan.windows.spans import Span, later_spans, merge_spans
-from kubectl_evictplan.windows.ticks_under_way import UnderWay, tick_under_way
 from kubectl_evictplan.windows.unknowns.client_limits import ClientLimits
+
+if TYPE_CHECKING:
+    from kubectl_evictplan.windows.ticks_under_way import UnderWay
 
 _FALSE = "False"
 # What the tick writes of a node that is heard: two taints less. Of one that was False: the status and one taint exchanged for another;
@@ -93,7 +94,11 @@ def span_slow_ticks(
     if not (changes or starts or unheard):
         return
     marks = _marks(snapshot, configuration)
-    under_way = tick_under_way(snapshot, scenario, configuration, limit, marks)
+    under_way = None
+    if unheard:
+        from kubectl_evictplan.windows.ticks_under_way import tick_under_way  # rarely needed
+
+        under_way = tick_under_way(snapshot, scenario, configuration, limit, marks)
     if not (changes or starts or under_way):
         return
     if not (starts or "True" in snapshot.columns.distinct("ready")):
@@ -110,6 +115,8 @@ def span_slow_ticks(
     at_start_ns = writes.late_at((0, 0)) if under_way is not None else 0
     if not (late or first.late_ns or at_start_ns):
         return
+    from kubectl_evictplan.windows.old_rates import OldRates  # rarely needed
+
     sure = only_late(result, snapshot, scenario)
     together = {name for name, one in late.items() if one.together}
     given = snapshot, scenario, configuration
@@ -117,7 +124,10 @@ def span_slow_ticks(
     old_rates = OldRates(result, writes.late_at, together, sure, *given, at_start=at_start)
     put_off(result, late, scenario, sure, first, at_start_ns)
     old_rates.put(scenario.end_ns)
-    span_late_removals(result, *given)
+    if any(key.what == TAINT_REMOVED for key, _ in result.nodes.windows):
+        from kubectl_evictplan.windows.late_removals import span_late_removals  # more rarely
+
+        span_late_removals(result, *given)
 
 
 class _Writes:

@@ -54,6 +54,7 @@ NODE_LIFECYCLE = [
     Change("taint_based_evictions_gate", True, False, "1.17.17", "1.18.0"),
     Change("tells_of_marked_pods", False, True, "1.18.20", "1.19.0"),
     Change("ticks_in_parallel", False, True, "1.26.15", "1.27.0"),
+    Change("taint_writes_conflict", False, True, "1.25.3", "1.26.0", (("1.25.3", "1.25.4"),)),
     Change("queue_mode", "ADD", "SETREMOVE", "1.18.16", "1.19.0"),
     Change("queue_mode", "ADD", "REMOVE_ADD", "1.18.16", "1.18.17"),
     Change("queue_mode", "SETREMOVE", "REMOVE_ADD", "1.19.8", "1.19.9"),
@@ -153,7 +154,7 @@ def test_each_change_arrives_with_its_release(
 
 def test_every_knob_has_a_row() -> None:
     """A knob that nobody tests is a knob that nobody needs."""
-    knobs = {field.name for field in _fields(ReleaseProfile)} - {"version"}
+    knobs = _knobs(release_profile("1.29")).keys()
     assert knobs == {change.knob for change in CHANGES}
 
 
@@ -490,11 +491,9 @@ def test_every_wrong_flag_is_reported_at_once() -> None:
     assert len(caught.value.problems) == 3
 
 
-def _fields(profile: type[ReleaseProfile]) -> tuple[Any, ...]:
-    return msgspec.structs.fields(profile)
-
-
 def _knobs(profile: ReleaseProfile) -> dict[str, object]:
     return {
-        f.name: getattr(profile, f.name) for f in _fields(ReleaseProfile) if f.name != "version"
+        f.name: getattr(profile, f.name)
+        for f in msgspec.structs.fields(ReleaseProfile)
+        if f.name != "version"
     }

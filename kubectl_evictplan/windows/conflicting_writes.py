@@ -1,0 +1,110 @@
+"""Writes of taints that conflict: a tick takes a taint off while a worker writes the other one of the same node.
+
+Each reads the node and patches what it read. Whose node was written meanwhile tries again 100 to 200 ms later
+(``UpdateTaintBackoff``), and the tick waits for that. It happens where both have the same reason: a new process looks at all nodes
+for the first time, or a tick finds a node silent with which all zones are down.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from kubectl_evictplan.controllers.flags import ControllerConfiguration
+from kubectl_evictplan.controllers.node_lifecycle.zone_states import FULL
+from kubectl_evictplan.kube.objects import NO_EXECUTE, NO_SCHEDULE, ClusterSnapshot
+from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.windows.outcome import (
+    READY,
+    TAINT_REMOVED,
+    Exploration,
+    follows_ticks,
+)
+from kubectl_evictplan.windows.spans import Span
+
+# A worker puts one taint on and takes another one off, each of which a write may meet; the longest pause.
+_CONFLICTS_MAX, _PAUSE_MAX_NS = 2, 200_000_000
+AGAIN_NS = _CONFLICTS_MAX * _PAUSE_MAX_NS
+
+
+def span_conflicts(
+    result: Exploration,
+    snapshot: ClusterSnapshot,
+    scenario: Scenario,
+    configuration: ControllerConfiguration,
+) -> None:
+    """Let windows of what such a tick does, and of what follows it, reach to where it is through at the latest.
+
+    Of releases whose writes of taints conflict.
+    """
+    starts = [(event.at_ns, event.latest_ns) for event in scenario.events if event.manager_up]
+    down = [
+        (window.earliest_ns, window.latest_ns)
+        for (key, _), window in result.zones.windows.items()
+        if key.state == FULL
+    ]
+    if not (starts or down):
+        return
+    at_starts, in_ticks = _conflicts(result, starts, down)
+    if not (at_starts or in_ticks):
+        return
+    from kubectl_evictplan.windows.late_removals import span_late_removals  # rarely needed
+    from kubectl_evictplan.windows.slow_ticks import Late, put_off
+
+    # What follows a first tick comes at times that follow from it.
+    names = {key.node for key, _ in result.nodes.windows} if at_starts else in_ticks
+    given_up_ns = AGAIN_NS if at_starts else 0
+    late = dict.fromkeys(names, Late(given_up_ns, AGAIN_NS, AGAIN_NS))
+    put_off(result, late, scenario, _undisturbed(result, snapshot, scenario, names))
+    span_late_removals(result, snapshot, scenario, configuration)
+
+
+def _conflicts(
+    result: Exploration, starts: Sequence[Span], down: Sequence[Span]
+) -> tuple[set[str], set[str]]:
+    """Nodes of which two write at once: at the start of a process, and where a zone gets ``down`` with them."""
+    by_worker: defaultdict[str, list[Span]] = defaultdict(list)
+    given_up: defaultdict[str, list[Span]] = defaultdict(list)
+    for (key, _), window in result.nodes.windows.items():
+        if follows_ticks(key) and key.value.endswith(f":{NO_SCHEDULE}"):
+            by_worker[key.node].append((window.earliest_ns, window.latest_ns))
+        elif key.what == READY and follows_ticks(key):
+            given_up[key.node].append((window.earliest_ns, window.latest_ns))
+    at_starts, in_ticks = set[str](), set[str]()
+    for (key, _), window in result.nodes.windows.items():
+        if key.what != TAINT_REMOVED or not key.value.endswith(f":{NO_EXECUTE}"):
+            continue
+        span = window.earliest_ns, window.latest_ns
+        if follows_ticks(key) and _meets(starts, span):
+            if any(_meets(starts, other) for other in by_worker[key.node]):
+                at_starts.add(key.node)
+        if follows_ticks(key) and _meets(given_up[key.node], span) and _meets(down, span):
+            in_ticks.add(key.node)
+    return at_starts, in_ticks
+
+
+def _meets(spans: Iterable[Span], other: Span) -> bool:
+    return any(low <= other[1] and high >= other[0] for low, high in spans)
+
+
+def _undisturbed(
+    result: Exploration, snapshot: ClusterSnapshot, scenario: Scenario, names: Iterable[str]
+) -> set[str]:
+    """Those of the nodes to which nothing happens just after what node lifecycle does to them."""
+    happens: defaultdict[str, list[Span]] = defaultdict(list)
+    nodes = {pod.key: pod.node_name for pod in snapshot.pods} if scenario.events else {}
+    for event in scenario.events:
+        for name in {*event.touched_nodes, *(nodes.get(key, "") for key in event.pods)}:
+            happens[name].append((event.at_ns, event.latest_ns))
+    disturbed = {
+        key.node
+        for (key, _), window in result.nodes.windows.items()
+        if _meets(happens[key.node], (window.latest_ns + 1, window.latest_ns + AGAIN_NS))
+    }
+    disturbed.update(
+        row.node
+        for row in result.evictions.values()
+        if row.node in happens
+        and _meets(happens[row.node], (row.latest_ns + 1, row.latest_ns + AGAIN_NS))
+    )
+    return set(names) - disturbed

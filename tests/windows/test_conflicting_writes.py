@@ -1,0 +1,88 @@
+"""A tick takes a taint off while a worker writes the other one of the node: whoever is second tries again."""
+
+from __future__ import annotations
+
+import pytest
+from building.builders import (
+    NOT_READY,
+    UNREACHABLE,
+    default_tolerations,
+    make_event,
+    make_node,
+    make_pod,
+    make_scenario,
+    make_snapshot,
+)
+from building.warning_runs import configured
+
+from kubectl_evictplan.prediction.document import Prediction
+from kubectl_evictplan.prediction.predict import predict
+
+EFFECTS = ("NoSchedule", "NoExecute")
+BOTH = [f"{UNREACHABLE}:{effect}" for effect in EFFECTS]
+
+
+def begun_anew(release: str, *, wrong: bool) -> Prediction:
+    """A process begins for which n0 is ready, and tainted; n1 falls silent after that. ``wrong``: it has the taint as well that a worker writes."""
+    first = ("Unknown", BOTH) if wrong else ("True", BOTH[1:])
+    nodes = [
+        make_node("n0", zone="a", ready=first[0], taints=first[1]),
+        *(make_node(f"n{place}", zone="a") for place in range(1, 5)),
+    ]
+    events = [
+        make_event(0, "controller-stop"),
+        make_event(1, "kubelet-start", "n0"),
+        make_event(10, "controller-start"),
+        make_event(12, "kubelet-stop", "n1"),
+    ]
+    pods = [make_pod("p", "n1", tolerations=default_tolerations(5))]
+    scenario = make_scenario(events, horizon=200)
+    return predict(make_snapshot(nodes, pods), scenario, configured(release))
+
+
+def removed(
+    prediction: Prediction, taint: str = f"{UNREACHABLE}:NoExecute"
+) -> tuple[float, float, str]:
+    [found] = [
+        (change.earliest_seconds, change.latest_seconds, change.certainty)
+        for report in prediction.nodes
+        for change in report.changes
+        if report.node == "n0" and (change.what, change.value) == ("taint-removed", taint)
+    ]
+    return found
+
+
+@pytest.mark.parametrize(("release", "late"), [("1.25.3", 0), ("1.25.4", 0.4), ("1.37", 0.4)])
+def test_the_first_tick_of_a_process_waits_where_a_worker_corrects_the_node(
+    release: str, late: float
+) -> None:
+    assert removed(begun_anew(release, wrong=True)) == (10, 10 + late, "certain")
+
+
+def test_it_does_not_where_the_worker_has_nothing_to_write() -> None:
+    assert removed(begun_anew("1.37", wrong=False)) == (10, 10, "certain")
+
+
+def test_what_follows_that_tick_is_as_late() -> None:
+    [late], [at_once] = (begun_anew("1.37", wrong=wrong).evictions for wrong in (True, False))
+    assert late.latest_seconds - at_once.latest_seconds == pytest.approx(0.4, abs=0.001)
+    assert late.earliest_seconds == at_once.earliest_seconds
+    assert late.certainty == at_once.certainty == "certain"
+
+
+@pytest.mark.parametrize(("release", "late"), [("1.25.3", 0), ("1.29", 0.4)])
+def test_a_tick_with_which_all_zones_are_down_waits_for_the_worker_of_the_node_it_finds(
+    release: str, late: float
+) -> None:
+    # Its kubelet says that it is not ready, which it is tainted for, and falls silent.
+    node = make_node("n0", zone="a", ready="False", taints=[f"{NOT_READY}:{e}" for e in EFFECTS])
+    snapshot = make_snapshot([node, make_node("n1", zone="a")])
+    scenario = make_scenario([make_event(20, "kubelet-stop", ["n0", "n1"])], horizon=200)
+    found = predict(snapshot, scenario, configured(release))
+    [silent] = [
+        change.latest_seconds
+        for report in found.nodes
+        for change in report.changes
+        if report.node == "n0" and (change.what, change.value) == ("ready", "Unknown")
+    ]
+    assert removed(found, f"{NOT_READY}:NoExecute")[1] == pytest.approx(silent + late)
