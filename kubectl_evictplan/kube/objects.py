@@ -8,6 +8,7 @@ never depend on where the objects came from. Times are integer nanoseconds since
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from operator import attrgetter
@@ -456,6 +457,14 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, dict=True):
     def columns(self) -> PodColumns:
         """The pods field by field: who asks all of them for one thing asks here."""
         return PodColumns(self.pods)
+
+    @cached_property
+    def counted(self) -> Counter[tuple[str, str | None]]:
+        """How many pods each node has, by their Ready; those for which others stand included."""
+        pods = Counter(zip(self.columns.of("node_name"), self.columns.of("ready"), strict=True))
+        for pod in self.pods if self.stand_ins else ():
+            pods[pod.node_name, pod.ready] += self.stand_ins.get(pod.key, 1) - 1
+        return pods
 
     @cached_property
     def stretches(self) -> Sequence[slice]:

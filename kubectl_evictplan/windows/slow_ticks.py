@@ -273,11 +273,8 @@ def _changes(
 
 def ready_pods(snapshot: ClusterSnapshot) -> Counter[str]:
     """By node how many of its pods are ready, those included for which others stand."""
-    columns = snapshot.columns
-    pods = Counter(zip(columns.of("node_name"), columns.of("ready"), strict=True))
-    for pod in snapshot.pods if snapshot.stand_ins else ():
-        pods[pod.node_name, pod.ready] += snapshot.stand_ins.get(pod.key, 1) - 1
-    ready = ((node, number) for (node, status), number in pods.items() if status == "True")
+    pods = snapshot.counted.items()
+    ready = ((node, number) for (node, status), number in pods if status == "True")
     return Counter(dict(ready))
 
 

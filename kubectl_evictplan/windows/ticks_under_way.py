@@ -6,7 +6,6 @@ waits, so the bucket may be empty.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 
 import msgspec
@@ -48,11 +47,8 @@ def tick_under_way(
             given_up[node.name] = ready.last_transition_time_ns or 0
     if not any(marks.get(name) for name in given_up):
         return None
-    pods = Counter(snapshot.columns.of("node_name"))
-    for pod in snapshot.pods if snapshot.stand_ins else ():
-        pods[pod.node_name] += snapshot.stand_ins.get(pod.key, 1) - 1
-    per_pod = per_marked_pod(configuration)
-    most = sum(GIVEN_UP + per_pod * pods[name] for name in given_up)
+    pods = sum(number for (name, _), number in snapshot.counted.items() if name in given_up)
+    most = GIVEN_UP * len(given_up) + per_marked_pod(configuration) * pods
     longest_ns = int((most - limit.burst) * SECOND_NS / limit.qps)
     oldest_ns = scenario.start_ns - longest_ns - configuration.node_monitor_period_ns - _SECONDS_NS
     since = {name: at_ns for name, at_ns in given_up.items() if at_ns >= oldest_ns}
