@@ -21,13 +21,14 @@ from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, TRUE
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
 from kubectl_evictplan.controllers.taint_eviction import Decision, delete_is_refused
+from kubectl_evictplan.engine.drain_timing import Latency, range_ns
 from kubectl_evictplan.kube.durations import MICROSECOND_NS, SECOND_NS
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Node, Pod
 from kubectl_evictplan.kube.taints import is_lifecycle_no_execute, no_execute_taints
 from kubectl_evictplan.kube.tolerations import get_min_toleration_time_ns
 from kubectl_evictplan.scenarios.actions.nodes import deleted_nodes
 from kubectl_evictplan.scenarios.actions.pods import SetTolerations
-from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.running_timers import running_timer
 from kubectl_evictplan.windows.outcome import (
     TAINT_ADDED,
@@ -41,6 +42,8 @@ from kubectl_evictplan.windows.spent_tokens import still_in_line
 from kubectl_evictplan.windows.unknowns.of_pods import StaleKey
 
 _MISSED = frozenset({StaleKey.name})
+# So long after a pod has ended its kubelet has told so, at most.
+_REPORTED_NS = range_ns(Latency.REPORT_EXIT)[1]
 
 
 def bound_deleted_again(
@@ -64,6 +67,7 @@ def bound_deleted_again(
         for node in nodes
         if no_execute_taints(node.taints)
         or any((pod.deletion_timestamp_ns or 0) <= scenario.start_ns for pod in going[node.name])
+        or any(_may_outlive_kubelet(node, pod, scenario) for pod in going[node.name])
     }
     if not looked_at:
         return
@@ -119,13 +123,24 @@ def _gone_by_ns(node: Node, pod: Pod, snapshot: ClusterSnapshot, scenario: Scena
     if deadline_ns <= start_ns:
         # A kubelet that began anew meanwhile counts from then.
         left_ns = max(left_ns, (pod.deletion_grace_period_seconds or 0) * SECOND_NS)
-    before = (event for event in scenario.events if event.at_ns <= left_ns)
     # A kubelet that nobody hears tells no end.
-    meets = any(
-        event.in_silence or node.name in event.touched_nodes or pod.key in event.pods
-        for event in before
+    meets = (event.at_ns for event in scenario.events if _keeps(event, node, pod))
+    return NEVER_NS if min(meets, default=NEVER_NS) <= left_ns + _REPORTED_NS else left_ns
+
+
+def _may_outlive_kubelet(node: Node, pod: Pod, scenario: Scenario) -> bool:
+    """Whether a pod may have ended in time of which the kubelet does not come to tell any more."""
+    due_ns = ended_by_ns(pod, node) - scenario.start_ns
+    return any(
+        due_ns <= event.latest_ns and event.at_ns <= due_ns + _REPORTED_NS
+        for event in scenario.events
+        if _keeps(event, node, pod)
     )
-    return NEVER_NS if meets else left_ns
+
+
+def _keeps(event: ScenarioEvent, node: Node, pod: Pod) -> bool:
+    """Whether it may keep the kubelet from ending the pod."""
+    return event.in_silence or node.name in event.touched_nodes or pod.key in event.pods
 
 
 def _may_be_put_once_more(

@@ -119,3 +119,11 @@ def test_a_pod_that_should_be_gone_may_be_deleted_again_by_the_first_taint_of_it
     plain, overdue = make_node("n0"), make_pod("p", "n0", deleted=-2)
     assert told(plain, overdue, taint) == [("possible", 5, 5)]
     assert told(plain, overdue) == []
+
+
+def test_a_kubelet_that_falls_silent_just_then_may_not_have_told_the_end_of_a_pod() -> None:
+    """It tells so up to 600 ms after the pod has ended; the node is tainted 40 s after its last sign of life."""
+    pod = make_pod("p", "n0", deleted=-27, grace_seconds=30)
+    for at, rows in ((2.9, 1), (3, 1), (3.5, 1), (3.7, 0)):
+        found = told(make_node("n0"), pod, make_event(at, "kubelet-stop", ["n0"]), release="1.29.6")
+        assert [certainty for certainty, *_ in found] == ["possible"] * rows, at
