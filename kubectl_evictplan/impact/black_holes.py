@@ -74,7 +74,7 @@ class BlackHoles(Rows[BlackHole]):
     @cached_property
     def _numbers(self) -> Sequence[tuple[_Hole, int]]:
         """Each hole, and how many pods it has."""
-        tokens, holes_of = self._alike(self._counted)
+        tokens, holes_of = self._alike
         numbers: dict[int, tuple[_Hole, int]] = {}
         for token, number in Counter(tokens).items():
             for hole in holes_of[token]:
@@ -82,15 +82,14 @@ class BlackHoles(Rows[BlackHole]):
                 numbers[id(hole)] = hole, number if known is None else known[1] + number
         return list(numbers.values())
 
-    @property
+    @cached_property
     def _counted(self) -> Sequence[Fate]:
         return [fate for fate in self._fates if fate.shared.counted]
 
-    def _alike(
-        self, fates: Sequence[Fate]
-    ) -> tuple[Sequence[Hashable], Mapping[Hashable, Sequence[_Hole]]]:
-        """Return of each what is equal for those that have the same holes, and by that the holes."""
-        dropped, leaves_of = self._dropped, self._leaves_of
+    @cached_property
+    def _alike(self) -> tuple[Sequence[Hashable], Mapping[Hashable, Sequence[_Hole]]]:
+        """Of each that counts what is equal for those that have the same holes, and by that the holes."""
+        fates, dropped, leaves_of = self._counted, self._dropped, self._leaves_of
         if leaves_of in OF_SHARED and not dropped:
             shared: list[Hashable] = list(map(shared_of, fates))
             some = dict(zip(shared, fates, strict=True))
@@ -132,8 +131,7 @@ class BlackHoles(Rows[BlackHole]):
 
     def passing(self) -> tuple[BlackHole, ...]:
         """``rows``, made anew each time."""
-        some = self._counted
-        tokens, holes_of = self._alike(some)
+        tokens, holes_of = self._alike
         # Of each hole the names of its pods, by node.
         pods_of: dict[int, tuple[_Hole, dict[str, list[str]]]] = {
             id(hole): (hole, {}) for holes in holes_of.values() for hole in holes
@@ -141,7 +139,7 @@ class BlackHoles(Rows[BlackHole]):
         nodes_of = {
             token: [pods_of[id(hole)][1] for hole in holes] for token, holes in holes_of.items()
         }
-        for fate, token in zip(some, tokens, strict=True):
+        for fate, token in zip(self._counted, tokens, strict=True):
             pod = fate.pod
             for nodes in nodes_of[token]:
                 if (names := nodes.get(pod.node_name)) is None:
