@@ -230,9 +230,11 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
             self._look_at_token()
             # What is left of nodes that have gone is met by each pass.
             met = self._passed_ns == self._now_ns and not self._waits.open
-            at_ns = next_pass_ns(self._queue.limiter, self._now_ns, self._rules.lag_ns, passed=met)
-            if at_ns is not None and self._rules.held:
-                at_ns = max(at_ns, dict(self._rules.held).get(len(self._waits.tokens_ns), at_ns))
+            until_ns = dict(self._rules.held).get(len(self._waits.tokens_ns))
+            lag_ns = self._rules.lag_ns if until_ns is None else 0
+            at_ns = next_pass_ns(self._queue.limiter, self._now_ns, lag_ns, passed=met)
+            if at_ns is not None and until_ns is not None:
+                at_ns = max(at_ns, until_ns)
             if at_ns is not None and self._rules.waits_for_views_ns:
                 waits_ns = self._rules.waits_for_views_ns * (len(self._waits.tokens_ns) + 1)
                 at_ns = meeting_view_ns(at_ns, self._shown_late_ns, self._queue.limiter, waits_ns)
@@ -330,8 +332,7 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
             case Told.REACHABLE:
                 self._reachable(name)
             case Told.UNTAINTED if name in self._tainted:
-                self._tainted.discard(name)
-                self._mark_again.add(name)
+                self._lose_taint(name)
             case Told.TAINTED:
                 self._tainted.add(name)
                 self._mark_again.add(name)
@@ -341,6 +342,14 @@ class LineReplay(msgspec.Struct, eq=False, dict=True):
                 self._queue.known.add(self._alias(name))
             case Told.RETIRED:
                 self._queue.retire(self._alias(name), self._grid.newest(self._now_ns))
+
+    def _lose_taint(self, name: str) -> None:
+        self._tainted.discard(name)
+        self._mark_again.add(name)
+        since_ns = self._wanted.get(name)
+        if since_ns is not None and self._queue.has_entry(self._alias(name)):
+            # Somebody put it on before the node's turn came, which will come where it would have.
+            self._waits.begin(name, self._now_ns, self._leaves_ns(name), since_ns)
 
     def _note_status(self, name: str, status: str | None) -> None:
         before = self._ready.get(name, TRUE)

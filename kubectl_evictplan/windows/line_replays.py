@@ -178,7 +178,7 @@ class Replays:
     def _without_holding(self, asked: Asked, placed: Placed) -> Replayed | None:
         """A replay in which one of the tokens that are to be held comes as late by itself."""
         held = asked.rules.held
-        for token, until_ns in held:
+        for token, until_ns in held if not asked.rules.lag_ns else ():
             others = tuple(other for other in held if other[0] != token)
             rules = replace(asked.rules, held=others)
             known = self._known_of(asked._replace(rules=rules), placed)
@@ -236,7 +236,7 @@ def keep_to_the_line(history: LineHistory) -> None:
     for wait in _every(history):
         # Without any, each token from the wait's beginning on comes too late for it.
         none = wait.first_token, wait.first_token - 1
-        first, last = history.spent_on.get(wait.eligible_ns, none)
+        first, last = history.spent_on.get(wait.placed_ns, none)
         wait.first_token = max(wait.first_token, first)
         wait.last_token = min(wait.last_token, last)
 
@@ -245,7 +245,7 @@ def exchange_those_of_one_tick(history: LineHistory) -> None:
     """No order among the nodes that one tick puts in line."""
     together: dict[int, list[Wait]] = {}
     for wait in _staying(history):
-        together.setdefault(wait.eligible_ns, []).append(wait)
+        together.setdefault(wait.placed_ns, []).append(wait)
     for waits in together.values():
         _share(waits, max(wait.last_token for wait in waits))
 

@@ -160,16 +160,14 @@ def _found_out(
     if entered_again:
         found = [[_between_ends(windows, spread) for windows in places] for places in found]
     waits: dict[str, list[WaitWindow]] = {}
+    given = spread.gap_ns, known.horizon_ns, padding_ns, len(together)
     for group_names, places in zip(groups, found, strict=True):
-        gap_ns, horizon_ns = spread.gap_ns, known.horizon_ns
-        merged = [_merged(windows, gap_ns, horizon_ns, padding_ns) for windows in places]
+        merged = [_merged(windows, *given) for windows in places]
         late = [line for line, rules in replayed if rules.stale_lister]
         untried = missed
         if any(_may_see_false(wait, group_names[0], late) for wait in merged):
             untried = missed | {StaleView.name}
-        if untried:
-            merged = [replace(wait, missed=untried) for wait in merged]
-        merged = [_behind_entries(wait, left_ns) for wait in merged]
+        merged = [_behind_entries(replace(wait, missed=untried), left_ns) for wait in merged]
         if merged:
             # One list for all of them.
             waits.update(dict.fromkeys(group_names, merged))
@@ -476,8 +474,9 @@ def _merged_rows(
 
 
 def _merged(
-    windows: list[WaitWindow], gap_ns: int, horizon_ns: int, padding_ns: int = 0
+    windows: list[WaitWindow], gap_ns: int, horizon_ns: int, padding_ns: int = 0, number: int = 0
 ) -> WaitWindow:
+    """Windows as one, certain where all are and there are at least so many of them."""
     spans = [
         (low_ns - padding_ns, high_ns + padding_ns)
         for window in windows
@@ -485,7 +484,7 @@ def _merged(
     ]
     return WaitWindow(
         disjoint_outcomes(spans, gap_ns, horizon_ns),
-        all(window.certain for window in windows),
+        len(windows) >= number and all(window.certain for window in windows),
         min(window.eligible_ns for window in windows),
         max(window.useless_ns for window in windows),
         frozenset().union(*(window.missed for window in windows)),

@@ -21,17 +21,17 @@ class WaitsInLine(msgspec.Struct, eq=False):
     # The waits that are not over, and all of them.
     open: dict[str, Wait] = {}
     of: dict[str, list[Wait]] = {}
-    # The first and the last token that was spent on nodes which waited from an instant on.
+    # The first and the last token that was spent on nodes which a tick at an instant put in line.
     spent_on: dict[int, tuple[int, int]] = {}
     # Tokens that were spent for nothing on a node that stands for several.
     wasted: set[int] = set()
     _left: dict[str, int] = {}
 
-    def begin(self, name: str, since_ns: int, leaves_ns: int) -> None:
-        """The node waits from now on, for what it could have waited since then."""
+    def begin(self, name: str, since_ns: int, leaves_ns: int, placed_ns: int | None = None) -> None:
+        """The node waits from now on, for what it could have waited since then; ``placed_ns``: when a tick put it in line, if not then."""
         if name not in self.open:
-            token = len(self.tokens_ns)
-            wait = self.open[name] = Wait(since_ns, leaves_ns, token, token - 1)
+            token, placed_ns = len(self.tokens_ns), since_ns if placed_ns is None else placed_ns
+            wait = self.open[name] = Wait(since_ns, placed_ns, leaves_ns, token, token - 1)
             self.of.setdefault(name, []).append(wait)
 
     def end(self, name: str, useless_ns: int) -> None:
@@ -76,7 +76,7 @@ class WaitsInLine(msgspec.Struct, eq=False):
         Where each tick puts all in line anew it is all the same who is served, and tokens may be wasted in between.
         """
         token = len(self.tokens_ns) - tokens
-        for name, wait in sorted(self.open.items(), key=lambda each: each[1].eligible_ns):
+        for name, wait in sorted(self.open.items(), key=lambda each: each[1].placed_ns):
             left = self.left_of(name)
             number = min(tokens, left)
             wait.served = number == left
@@ -87,5 +87,5 @@ class WaitsInLine(msgspec.Struct, eq=False):
         self.end_all(NEVER_NS)
 
     def _note_spent(self, wait: Wait, token: int) -> None:
-        first, _ = self.spent_on.get(wait.eligible_ns, (token, token))
-        self.spent_on[wait.eligible_ns] = first, token
+        first, _ = self.spent_on.get(wait.placed_ns, (token, token))
+        self.spent_on[wait.placed_ns] = first, token

@@ -59,7 +59,7 @@ class LineRules(msgspec.Struct, frozen=True, cache_hash=True):
     spent_at_most: float = 1.0
     # The limiter of the start was stopped before, and still is.
     stopped_at_start: bool = False
-    # Tokens of which the pass comes later than the lag says.
+    # Tokens of which the pass comes then, or at once if it can only come later, whatever the lag says.
     held: tuple[Held, ...] = ()
     # Which of the line's ``unknown_after_ready_ns`` a ``stale_lister`` shows late, by their places; None: each of them.
     late_views: frozenset[int] | None = None
@@ -92,10 +92,11 @@ class Wait(msgspec.Struct, eq=False):
 
     Tokens are counted from 0 in the order in which the replay spends them; the wait may be served with
     any from ``first_token`` to ``last_token`` (none when the latter is smaller). From ``useless_ns`` on a token buys
-    no taint: the node is ready or deleted, or the process has ended.
+    no taint: the node is ready or deleted, or the process has ended. ``placed_ns``: of the tick that put it in line.
     """
 
     eligible_ns: int
+    placed_ns: int
     # When it stops making sense if it is not served before; NEVER_NS when it does not.
     leaves_ns: int
     first_token: int
@@ -109,7 +110,7 @@ class LineHistory(msgspec.Struct, frozen=True):
 
     tokens_ns: Sequence[int]
     waits: Mapping[str, Sequence[Wait]]
-    # The first and the last token that was spent on nodes which waited from an instant on.
+    # The first and the last token that was spent on nodes which a tick at an instant put in line.
     spent_on: Mapping[int, tuple[int, int]]
     # Where nodes stand for several: which tokens served nobody, each of the others another node. None where no node does.
     wasted: Collection[int] | None
@@ -359,6 +360,12 @@ class ZoneLine:
             elif each.told is Told.TAINTED and each.name not in in_line:
                 found.add(each.name)
         return self._everybody(found)
+
+    @cached_property
+    def turns_regained_ns(self) -> list[int]:
+        """When people take such a taint off, sorted: from then on the node's turn buys one, if it is not over."""
+        told = (each for each in self.told if each.told is Told.UNTAINTED)
+        return sorted({each.at_ns for each in told if each.name in self.tainted_before_line})
 
     @cached_property
     def in_line(self) -> list[InLine]:

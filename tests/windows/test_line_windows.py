@@ -299,15 +299,51 @@ def test_where_the_lag_decides_whether_a_taint_stands_that_a_person_takes_off_th
     assert waits["a"][0].missed == waits["b"][0].missed == untried
 
 
-def test_where_several_lose_their_taints_not_every_order_is_tried() -> None:
+@pytest.mark.parametrize(("names", "untried"), [("bc", set()), ("bcd", {"order in the line"})])
+def test_where_more_than_two_lose_their_taints_not_every_order_is_tried(
+    names: str, untried: set[str]
+) -> None:
     line = Line()
-    line.silent(5, "a", "b", "c")
-    line.tell(14, Told.UNTAINTED, "b")
-    line.tell(14.5, Told.UNTAINTED, "c")
+    line.silent(5, "a", *names)
+    for number, name in enumerate(names):
+        line.tell(13 + number / 2, Told.UNTAINTED, name)
     waits = wait_windows(
         [(ZoneLine(line.told), line.rules)], LAGS_ONLY, 0, set(), Replays(Budget())
     )
-    assert waits["a"][0].missed == {"order in the line"}
+    assert waits["a"][0].missed == untried
+
+
+@pytest.mark.parametrize("names", ["ab", "ba"])
+def test_whoever_loses_in_line_a_taint_that_it_had_before_gets_it_back_when_its_turn_comes(
+    names: str,
+) -> None:
+    # Up to 1.18 no later tick looks at who is in line; of both whoever comes first takes the token of 5 for nothing.
+    line, (one, other) = Line("1.18.6"), names
+    line.status(0, "Unknown", one, other)
+    line.tell(3, Told.TAINTED, one, other)
+    line.tell(5, Told.MARK, one, other)
+    line.tell(8, Told.UNTAINTED, one)
+    assert line.windows() == {one: [(((15, round(15 + 2 * LAG, 3)),), False)]}
+
+
+def test_a_turn_that_is_over_just_before_such_a_taint_goes_has_the_next_one_as_much_later() -> None:
+    # In another run the tick comes after 8 s: there is one between them that comes just before it.
+    lines = [Line(step=4), Line(step=4)]
+    for line, at in zip(lines, (5, 8.05), strict=True):
+        line.status(0, "Unknown", "a")
+        line.tell(3, Told.TAINTED, "a")
+        if at < 8:
+            line.tell(at, Told.MARK, "a")
+        line.tell(8, Told.UNTAINTED, "a")
+        line.tell(max(at, 8.01), Told.MARK, "a")
+    replayed = [
+        (ZoneLine(line.told), replace(line.rules, lag_ns=ns(lag)))
+        for line in lines
+        for lag in (0, LAG)
+    ]
+    spread = replace(LAGS_ONLY, base_ns=ns(4))
+    waits = wait_windows(replayed, spread, 0, set(), Replays(Budget()))
+    assert waits["a"][-1].spans[-1][1] >= ns(18 + LAG)
 
 
 @pytest.mark.parametrize(("first", "second"), [("a", "b"), ("b", "a")])

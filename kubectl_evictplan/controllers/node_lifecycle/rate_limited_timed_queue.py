@@ -170,6 +170,10 @@ class RateLimitedTimedQueue:
         """Take the head out, which has that name; False when it is no entry of the queue's."""
         return self._drop_first(name)
 
+    def has_entry(self, name: str) -> bool:
+        """Whether there is an entry of that name: one that was processed may be known and have none."""
+        return name in self._refreshed or any(each == name for _, each in self._entries.due())
+
     def entering(self) -> Sequence[str]:
         """Names of which every tick puts another entry in line: see ``SetRemoveQueue``."""
         return ()

@@ -127,7 +127,7 @@ class SetRemoveQueue(RateLimitedTimedQueue):
         self.known.discard(name)
         if not walked:
             self.retire(name, now_ns - 1)
-        if self._array is None and self._has_entry(name):
+        if self._array is None and self.has_entry(name):
             self._array = _Array.of(self._made, self._ticks)
         if self._array is not None:
             self._array.fill((now_ns, _LAST_NAME if walked else name))
@@ -142,8 +142,11 @@ class SetRemoveQueue(RateLimitedTimedQueue):
         if self._left and self._entering and self._left_entries_ns is None:
             self._left_entries_ns = now_ns
 
-    def _has_entry(self, name: str) -> bool:
+    def has_entry(self, name: str) -> bool:
         """Whether there is an entry of that name, or will be when a tick's turn comes."""
+        if self._array is not None:
+            due = (each for _, each in self._array.entries.due())
+            return name in self._entering or name in due
         stays = (*self._present, *self._coming)
         return name in self._block or any(stay.name == name for stay in stays)
 

@@ -8,7 +8,7 @@ The order in the line is ``line_windows``': whichever node a token is spent on, 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import combinations
 
@@ -211,11 +211,15 @@ def lags_between(replayed: Sequence[Replayed], tokens_ns: Sequence[Sequence[int]
     views = [found for lags in several for found in _at_views(lags)]
     late_views = [found for found in views if _is_late(found[0], found[2])]
     held, numbers = list[Replayed](), set[int]()
+    missed = set[str]()
     for lags in several:
         own = [*_at_changes(lags), *_at_entries(lags)]
         numbers.update(number for number, _ in own)
         held += ((lags.line, replace(lags.quick, held=each)) for each in _held_together(own))
-    missed = set[str]()
+        turns = list(_before_turns(lags, several))
+        held += ((lags.line, replace(r, held=(o,))) for o in turns for r in (lags.quick, lags.slow))
+        if len(turns) > 1 or (turns and own):
+            missed.add(PassLag.name)
     # Each pass has a lag of its own: several such passes may come in one line.
     if len({number for number, _, _ in late_views}) > 1:
         missed.add(StaleView.name)
@@ -284,6 +288,19 @@ def _at_entries(lags: _Lags) -> Iterator[tuple[int, Held]]:
             first, min(bisect_left(early_ns, enters_ns), met[-1], first + _HELD_MAX)
         ):
             yield -1 - token, (token, enters_ns + 1)
+
+
+def _before_turns(lags: _Lags, every: Iterable[_Lags]) -> Iterator[Held]:
+    """Tokens that may come just before somebody's taint is taken off that had it too early, or just after that, and then buy a taint.
+
+    Between a token that comes long before it and one that comes after it there is one just before it: the next one comes so much later.
+    """
+    for at_ns in lags.line.turns_regained_ns:
+        token = bisect_left(lags.early_ns, at_ns) - 1
+        if token >= 0 and any(
+            at_ns <= ns for one in every for ns in one.late_ns[token : token + 1]
+        ):
+            yield token, at_ns - 1
 
 
 def _at_changes(lags: _Lags) -> Iterator[tuple[int, Held]]:

@@ -10,6 +10,7 @@ only if it was served before, and whoever got it from one takes a token that buy
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from itertools import permutations
 from typing import NamedTuple
 
 from kubectl_evictplan.windows.places_in_line import InLine, Order
@@ -20,6 +21,9 @@ from kubectl_evictplan.windows.unknowns.unknown import Unknown
 _LAST_IN_LINE_MAX = 24
 # ... as long as there are not too many operations to replay.
 _OPERATIONS_MAX = 4_000
+
+# Of so many groups to which people do something every order is tried.
+_IN_TURN_MAX = 2
 
 
 class Served(NamedTuple):
@@ -44,6 +48,13 @@ def _last_in_line(names: frozenset[str]) -> Order:
 
 def _first_in_line(names: frozenset[str]) -> Order:
     return lambda one: f"{int(one.name not in names)}{one.leaves_ns:020}"
+
+
+def _in_turn(groups: Sequence[Collection[str]]) -> Order:
+    """These groups one after the other, everybody else in place of the empty one."""
+    place_of = {name: place for place, group in enumerate(groups) for name in group}
+    elsewhere = next(place for place, group in enumerate(groups) if not group)
+    return lambda one: f"{place_of.get(one.name, elsewhere)}{one.leaves_ns:020}"
 
 
 class OrderInLine(Unknown[Served]):
@@ -86,8 +97,8 @@ class OrderInLine(Unknown[Served]):
         """Those who leave first come first, those who leave first come last, and each of them comes last once.
 
         In each of them those come first who may cost a token for nothing (``InLine.placed``). Where entries are put in line again, each group comes first
-        once, and last once. So do those who lose their taints, or got them, by hand; where there are several groups of them, or other
-        orders matter as well, not every combination is tried.
+        once, and last once. So do those who lose their taints, or got them, by hand, where there are few groups of them in every order among
+        these; where there are more, or other orders matter as well, not every combination is tried.
         """
         if self._made_anew:
             # Each line has an order of its own.
@@ -99,11 +110,13 @@ class OrderInLine(Unknown[Served]):
             yield part._replace(order=_first_in_line(frozenset(group)))
             yield part._replace(order=_last_in_line(frozenset(group)))
         if self._by_hand:
-            if len(self._by_hand) > 1 or self._leavers or self._again or self._seen_late:
+            groups = self._by_hand
+            if len(groups) > _IN_TURN_MAX:
+                groups = [frozenset[str]().union(*groups)]
+            if len(groups) < len(self._by_hand) or self._leavers or self._again or self._seen_late:
                 part = part._replace(missed=part.missed | {self.name})
-            them = frozenset[str]().union(*self._by_hand)
-            yield part._replace(order=_first_in_line(them))
-            yield part._replace(order=_last_in_line(them))
+            for in_turn in permutations((*groups, ())):
+                yield part._replace(order=_in_turn(in_turn))
         if not self._leavers:
             yield part
             return
