@@ -164,6 +164,18 @@ def test_nobody_follows_where_the_controllers_start_anew() -> None:
 
 
 @pytest.mark.parametrize(
+    ("release", "follow"), [("1.19.3", False), ("1.20.4", False), ("1.19.9", True)]
+)
+def test_nobody_follows_where_entries_left_in_line_taint_nodes_again(
+    release: str, follow: bool
+) -> None:
+    settings = ControllerSettings(kubernetes_version=release)
+    configuration = resolve_configuration(settings, ControlPlaneFlags())
+    world = world_of(pods_of_every_sort("n1"), configuration=configuration)
+    assert bool(followers(world)) == follow
+
+
+@pytest.mark.parametrize(
     "pod",
     [
         make_pod("odd", "n1", finalizers=["a/b"]),

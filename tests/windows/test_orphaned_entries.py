@@ -22,7 +22,9 @@ from kubectl_evictplan.kube.objects import Node, Toleration
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
+from kubectl_evictplan.simulation.simulate import simulate
 from kubectl_evictplan.windows.budget import Budget
+from kubectl_evictplan.windows.exploration import explore
 from kubectl_evictplan.windows.line_replays import Replays
 
 STOP = make_event(2, "kubelet-stop", "n0")
@@ -69,6 +71,19 @@ def test_other_releases_hold_no_such_entries(release: str) -> None:
     prediction = predicted(release, leader=None)
     assert certainty(prediction) == "certain"
     assert not says_96876(prediction)
+
+
+def test_behind_such_entries_alike_nodes_are_explored_once() -> None:
+    nodes = [make_node(name, zone="a", transition=-1000) for name in ("n0", "n1", "n2")]
+    nodes.append(make_node("other", zone="b", transition=-1000))
+    snapshot = make_snapshot(nodes, [make_pod("p0", "n0"), make_pod("p1", "n1")])
+    settings = ControllerSettings(kubernetes_version="1.19.3")
+    configuration = resolve_configuration(settings, snapshot.control_plane)
+    scenario = make_scenario([make_event(2, "kubelet-stop", ["n0", "n1"])])
+    nominal = simulate(snapshot, scenario, configuration)
+    one, other = explore(snapshot, scenario, configuration, nominal).evictions.values()
+    assert not one.certain
+    assert one.spans is other.spans
 
 
 def test_a_leader_that_took_over_after_all_nodes_were_ready_holds_no_such_entries() -> None:
