@@ -24,6 +24,7 @@ from kubectl_evictplan.controllers.node_lifecycle.zone_states import PARTIAL
 from kubectl_evictplan.prediction.document import CERTAIN, PARTLY, Prediction
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
+from kubectl_evictplan.windows import exploration
 from kubectl_evictplan.windows.outer_bounds import OuterBounds
 from kubectl_evictplan.windows.unknowns import registry
 from kubectl_evictplan.windows.unknowns.unknown import Unknown
@@ -52,6 +53,12 @@ def silent_world(
     settings = ControllerSettings("1.29.6", flags=flags or {})
     configuration = resolve_configuration(settings, snapshot.control_plane)
     return World(snapshot, make_scenario([stop, *more], horizon=horizon), configuration)
+
+
+@pytest.fixture
+def unlimited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What bounds of runs are compared with: windows that no client of a controller makes later."""
+    monkeypatch.setattr(exploration, "let_clients_wait", lambda *_, **__: None)
 
 
 @cache
@@ -146,6 +153,7 @@ def test_nothing_is_proven_certain_where_the_zone_may_stop_tainting() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("unlimited")
 def test_who_is_surely_tainted_before_one_node_comes_back_is_certain() -> None:
     back = make_event(300, "kubelet-start", ["n05"])
     prediction = predicted(silent_world(16, others=14, more=(back,)))
@@ -156,11 +164,13 @@ def test_who_is_surely_tainted_before_one_node_comes_back_is_certain() -> None:
     assert max(eviction.latest_seconds for eviction in prediction.evictions) < 300
 
 
+@pytest.mark.usefixtures("unlimited")
 def test_every_exact_window_lies_within_what_is_proven() -> None:
     enclosed(range(2), "1.29.6")
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("unlimited")
 @pytest.mark.parametrize("release", ["1.18.6", "1.20.4", "1.23.13", "1.29.6", "1.35.0"])
 def test_all_exact_windows_lie_within_what_is_proven(release: str) -> None:
     enclosed(range(1000, 1060), release)
