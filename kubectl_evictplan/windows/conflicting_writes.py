@@ -55,7 +55,9 @@ def span_conflicts(
     names = {key.node for key, _ in result.nodes.windows} if at_starts else in_ticks
     given_up_ns = AGAIN_NS if at_starts else 0
     late = dict.fromkeys(names, Late(given_up_ns, AGAIN_NS, AGAIN_NS))
-    put_off(result, late, scenario, _undisturbed(result, snapshot, scenario, names))
+    since_ns = min((*(starts if at_starts else ()), *(down if in_ticks else ())))[0]
+    sure = _undisturbed(result, snapshot, scenario, names)
+    put_off(result, late, scenario, sure, since_ns=since_ns)
     span_late_removals(result, snapshot, scenario, configuration)
 
 

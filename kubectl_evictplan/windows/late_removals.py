@@ -26,6 +26,7 @@ from kubectl_evictplan.windows.outcome import (
     NodeChangeKey,
     WindowOverRuns,
 )
+from kubectl_evictplan.windows.processes_up import ProcessLife, process_lives
 from kubectl_evictplan.windows.spans import Span
 
 
@@ -47,23 +48,33 @@ def span_late_removals(
     if not configuration.taint_eviction_enabled:
         return
     nodes = {node.name: node for node in snapshot.nodes}
-    tainted = _taken_off(result, nodes)
+    tainted, lives = _taken_off(result, nodes), process_lives(scenario)
     rows = LateRows(result, configuration, scenario.end_ns)
     for pod in snapshot.pods if tainted else ():
         for one in tainted.get(pod.node_name, ()):
-            if delete_is_refused(pod, configuration) is not None:
+            delay_ns = rows.decision(pod, one.taint).delay_ns
+            if delay_ns is None or delete_is_refused(pod, configuration) is not None:
                 continue
-            if one.put is not None:
-                delay_ns = rows.decision(pod, one.taint).delay_ns
-                due = None if delay_ns is None else (one.put[0] + delay_ns, one.put[1] + delay_ns)
-            else:
-                node = nodes[pod.node_name]
-                due = _due(node, pod, snapshot, scenario.start_ns, configuration)
-            if due is not None:
-                rows.put(pod, one.taint, (due[0], min(due[1], one.until_ns)))
+            for life in lives:
+                if one.put is None and life.warm:
+                    node, start_ns = nodes[pod.node_name], scenario.start_ns
+                    due = _running(node, pod, snapshot, start_ns, configuration)
+                else:
+                    due = _begun(one, life, delay_ns)
+                if due is not None:
+                    rows.put(pod, one.taint, (due[0], min(due[1], one.until_ns, life.ends_ns)))
 
 
-def _due(
+def _begun(one: _Tainted, life: ProcessLife, delay_ns: int) -> Span | None:
+    """When a timer ends that the process begins for the taint; it forgets it with its end."""
+    put = one.put or (0, 0)
+    since_ns = max(put[0], life.begins[0])
+    if since_ns > min(life.ends_ns, one.until_ns):
+        return None
+    return since_ns + delay_ns, max(put[1], life.begins[1]) + delay_ns
+
+
+def _running(
     node: Node,
     pod: Pod,
     snapshot: ClusterSnapshot,

@@ -406,10 +406,12 @@ def put_off(
     certain: Set[str],
     first_ticks: FirstTicks | None = None,
     at_start_ns: int = 0,
+    since_ns: int | None = None,
 ) -> None:
     """Make it all as late, and be certain only of what follows silence alone and comes before it is over.
 
     ``first_ticks``: what first ticks of new processes make late. ``at_start_ns``: how late the tick is that is under way at the start.
+    ``since_ns``: nothing is late that comes before.
     """
     ends = _Ends(scenario)
     result.ticks_late_ns = max((one.tick_ns for one in late.values()), default=0)
@@ -421,7 +423,8 @@ def put_off(
     lows = [window.earliest_ns for (key, _), window in changes if key.node in late]
     if first_ticks is not None and first_ticks.late_ns:
         lows.append(first_ticks.since_ns)
-    since_ns = 0 if at_start_ns else min(lows, default=0)
+    if since_ns is None:
+        since_ns = 0 if at_start_ns else min(lows, default=0)
     for (change, _), window in changes:
         if not follows_ticks(change) or window.latest_ns < since_ns:
             continue
@@ -436,10 +439,20 @@ def put_off(
         _put_off(window, late_ns, ends, sure=sure)
     for window in result.zones.windows.values():
         _put_off(window, result.ticks_late_ns, ends, sure=True)
+    _put_off_rows(result, late, ends, certain, since_ns)
+
+
+def _put_off_rows(
+    result: Exploration,
+    late: Mapping[str, Late],
+    ends: _Ends,
+    certain: Set[str],
+    since_ns: int,
+) -> None:
     first: dict[tuple[int, int], PossibleEviction] = {}
     for key, row in result.evictions.items():
         late_ns = late[row.node].tainted_ns if row.node in late else 0
-        if not (late_ns and follows_lifecycle(key, row)):
+        if not (late_ns and row.latest_ns >= since_ns and follows_lifecycle(key, row)):
             continue
         if row.until_queued is None:
             result.evictions[key] = _later(row, late_ns, ends, certain)

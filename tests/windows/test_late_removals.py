@@ -80,3 +80,25 @@ def test_so_may_one_that_runs_at_the_start(release: str) -> None:
     # It began 20 s before the start, or 2 s earlier.
     assert not Zone(1, 95, tainted_at_start=True).evicted(release)
     assert spans(Zone(110, 95, tainted_at_start=True).evicted(release))[0][0] == 95 - 22
+
+
+def test_one_that_a_process_forgets_ends_with_it() -> None:
+    # The process that took the taint for its start is gone before 10 s are over; the next one takes it off at once.
+    taints = [make_taint(f"{UNREACHABLE}:{effect}", added=-20) for effect in EFFECTS]
+    down = [make_node(f"a{n}", zone="a", ready="Unknown", taints=taints) for n in range(12)]
+    events = [
+        make_event(1, "controller-stop"),
+        make_event(3, "kubelet-start", [node.name for node in down]),
+        make_event(60, "controller-start"),
+    ]
+    own = make_pod("own", "a0", created=-22, tolerations=default_tolerations(40))
+    snapshot = make_snapshot([*down, make_node("b0", zone="b")], [own])
+    found = predict(snapshot, make_scenario(events, horizon=400), configured("1.37"))
+    [removed] = {
+        change.latest_seconds > 60
+        for report in found.nodes
+        for change in report.changes
+        if (report.node, change.what) == ("a0", "taint-removed")
+    }
+    assert removed
+    assert not found.evictions
