@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from building.builders import (
     default_tolerations,
+    epoch_ns,
     make_event,
     make_lease,
     make_node,
@@ -11,7 +12,9 @@ from building.builders import (
     make_scenario,
     make_snapshot,
     ns,
+    tolerates,
 )
+from msgspec.structs import replace
 from realities.contradictions import contradictions
 from realities.drawn_realities import World
 
@@ -143,3 +146,23 @@ def test_a_name_is_free_again_as_soon_as_a_pod_that_was_never_bound_is_deleted()
 
 def test_but_not_while_a_finalizer_holds_that_pod() -> None:
     assert not without_a_node(finalizers=("example.com/held",)).evictions
+
+
+def test_a_countdown_may_end_while_a_pod_ends_that_another_one_made_room_for() -> None:
+    # The first is gone within 4 s. The second tolerates the taint until 3 s, and people delete it at 2 s.
+    leaving = replace(
+        make_pod("p", "n0", uid="first"),
+        deletion_timestamp_ns=epoch_ns(4),
+        deletion_grace_period_seconds=5,
+    )
+    tolerant = make_pod("p", "n1", tolerations=(tolerates("A", seconds=2),), uid="second")
+    snapshot = make_snapshot([make_node("n0"), make_node("n1", taints=["A:NoExecute"])], [leaving])
+    events = [
+        make_event(1, "pod-create", pod=tolerant),
+        make_event(2, "pod-delete", pods=["default/p"]),
+    ]
+    configuration = resolve_configuration(ControllerSettings("1.29.6"), snapshot.control_plane)
+    rows = predict(snapshot, make_scenario(events, horizon=60), configuration).evictions
+    [row] = [row for row in rows if row.uid == "second"]
+    assert row.certainty == "possible"
+    assert any(w.earliest_seconds <= 3 <= (w.latest_seconds or 60) for w in row.windows)

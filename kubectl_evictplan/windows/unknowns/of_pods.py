@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from kubectl_evictplan.cluster.timeline import (
     POD_GC,
     Entry,
+    EvictionScheduled,
     Exit,
     NodeBecameUnknown,
     NodeCreated,
@@ -263,6 +264,9 @@ class PodExit(Unknown[PodTiming]):
         if len({key for key, _, _ in exits}) == len(exits):
             return False
         events_ns = {event.at_ns for event in world.scenario.events}
+        # A countdown may end before the pod does, also where it is put away with it here.
+        scheduled = (each for each in timeline.entries if isinstance(each, EvictionScheduled))
+        events_ns.update(each.due_ns for each in scheduled)
         instants_ns = events_ns.union(*map(_instants_ns, played.values()))
         creations_ns = world.scenario.creations_ns
         return any(
