@@ -98,3 +98,14 @@ def test_whoever_goes_just_when_the_time_is_up_is_looked_for_once_all_the_same()
     assert row(bounds, "web-0").spans[-1][1] == last_ns
     assert turn.end.latest_ns == last_ns + takes(Latency.FIRST_POLL)[1] + 1
     assert turn.reasons == {DrainEnd.DRAINED, DrainEnd.TIMEOUT}
+
+
+def test_who_is_refused_for_a_pod_that_another_process_deletes_gives_up_at_its_next_try() -> None:
+    snapshot = drained_cluster(App("web", ["a1", "b1"], most=1))
+    first, second = drain("a1", at=1, grace_period_seconds=0), drain("a1", at=1, timeout_ns=ns(2))
+    _, turn = proven(snapshot, first, second).turns.values()
+    assert turn.end is not None
+    assert turn.end.latest_ns is not None
+    # The pod goes within a second; it sleeps for five.
+    assert turn.end.latest_ns > turn.start[1] + ns(5.07)
+    assert DrainEnd.TIMEOUT in turn.reasons

@@ -102,10 +102,12 @@ class Timeouts:
             # It deletes all pods, and only then begins to wait.
             begun_ns = (1 + len(tasks)) * takes(Latency.NEXT_DELETE)[1]
             return begun_ns + timeout_ns + takes(Latency.FIRST_POLL)[1]
+        # Whom another process surely deletes this one may be refused all the same, and ask for once more.
+        sure = turn.known and not found.one_by_one
         asked_for = [
             one
             for one in tasks
-            if not self._is_at_once(one, found, turn) and (found.one_by_one or not one.goes)
+            if not self._is_at_once(one, found, turn) and not (sure and one.goes)
         ]
         ends = [
             self._asked_until_ns(one.pod, turn) + one.held_up_ns + RETRY[1] for one in asked_for
