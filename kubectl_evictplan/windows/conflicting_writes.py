@@ -74,13 +74,15 @@ def _conflicts(
             given_up[key.node].append((window.earliest_ns, window.latest_ns))
     at_starts, in_ticks = set[str](), set[str]()
     for (key, _), window in result.nodes.windows.items():
-        if key.what != TAINT_REMOVED or not key.value.endswith(f":{NO_EXECUTE}"):
+        if not (follows_ticks(key) and key.value.endswith(f":{NO_EXECUTE}")):
             continue
         span = window.earliest_ns, window.latest_ns
-        if follows_ticks(key) and _meets(starts, span):
+        # Also a pass meets the worker of a node that the first tick puts in line; the end of that tick waits for it.
+        if _meets(starts, span):
             if any(_meets(starts, other) for other in by_worker[key.node]):
                 at_starts.add(key.node)
-        if follows_ticks(key) and _meets(given_up[key.node], span) and _meets(down, span):
+        taken_off = key.what == TAINT_REMOVED
+        if taken_off and _meets(given_up[key.node], span) and _meets(down, span):
             in_ticks.add(key.node)
     return at_starts, in_ticks
 

@@ -59,6 +59,28 @@ def test_the_first_tick_of_a_process_waits_where_a_worker_corrects_the_node(
     assert removed(begun_anew(release, wrong=True)) == (10, 10 + late, "certain")
 
 
+@pytest.mark.parametrize(("release", "late"), [("1.25.3", 0), ("1.33", 0.4), ("1.37", 0.4)])
+def test_so_does_a_pass_that_taints_a_node_at_once_and_the_tick_for_it(
+    release: str, late: float
+) -> None:
+    # The first tick puts it in line, and a worker writes its other taint in that moment.
+    nodes = [make_node(f"n{place}", zone="a") for place in range(5)]
+    events = [
+        make_event(0, "controller-stop"),
+        make_event(1, "node-ready", "n0", status="False"),
+        make_event(10, "controller-start"),
+    ]
+    scenario = make_scenario(events, horizon=200)
+    found = predict(make_snapshot(nodes), scenario, configured(release))
+    [added] = [
+        change.latest_seconds
+        for report in found.nodes
+        for change in report.changes
+        if change.value == f"{NOT_READY}:NoExecute"
+    ]
+    assert added == pytest.approx(10.1 + late, abs=0.01)
+
+
 def test_it_does_not_where_the_worker_has_nothing_to_write() -> None:
     assert removed(begun_anew("1.37", wrong=False)) == (10, 10, "certain")
 

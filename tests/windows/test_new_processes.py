@@ -64,10 +64,10 @@ def windows(event: ScenarioEvent, *, down: tuple[str, ...]) -> list[tuple[float,
 
 def test_a_node_that_was_down_before_a_new_process_spends_its_token_on_a_taint() -> None:
     # The third node that is not ready makes the zone partial, with a rate of 0: only a pass inside
-    # that very tick taints it, if a token is left.
+    # that very tick taints it, if a token is left. Ticks are up to 0.4 s later because of writes that conflict in the first one.
     stop = make_event(4.9, "kubelet-stop", ("n3",), last_heartbeat=3.5)
     ((earliest, latest),) = windows(stop, down=("n1", "n2"))
-    assert earliest == 11 and latest < 11.3
+    assert earliest == 11 and latest < 11.3 + 0.4
 
 
 @pytest.mark.parametrize(
