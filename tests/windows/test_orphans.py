@@ -112,6 +112,18 @@ def test_a_loop_of_a_new_process_may_just_meet_a_node_that_is_gone_by_what_loops
     assert (earliest, latest) == (50.01, pytest.approx(70.015, abs=0.001))
 
 
+def test_quick_loops_of_a_new_process_may_miss_the_end_of_the_quarantine_as_well() -> None:
+    # Those at 10 s and 30 s miss the node if one of them costs less than 10 ms; the one at 50 s is the first that does not find it, and
+    # the one at 90 s comes just before its 40 s are over.
+    events = [
+        make_event(9, "controller-stop"),
+        make_event(10, "controller-start"),
+        make_event(30.01, "node-delete", "n1"),
+    ]
+    ((earliest, latest),) = windows("1.34", *events, pod="p")
+    assert (earliest, latest) == (70.03, pytest.approx(110.05, abs=0.001))
+
+
 @pytest.mark.parametrize("bound", [False, True])
 def test_a_pod_without_a_node_that_is_on_its_way_out_goes_with_the_next_loop(bound: bool) -> None:
     snapshot = make_snapshot(["n0"], [make_pod("p", deleted=-3), make_pod("q", phase="Pending")])
