@@ -414,11 +414,12 @@ def put_off(
     ``since_ns``: nothing is late that comes before.
     """
     ends = _Ends(scenario)
-    result.ticks_late_ns = max((one.tick_ns for one in late.values()), default=0)
-    result.ticks_late_ns = max(result.ticks_late_ns, at_start_ns)
+    ticks_late_ns = max((at_start_ns, *(one.tick_ns for one in late.values())))
     if first_ticks is not None:
-        result.ticks_late_ns = max(result.ticks_late_ns, first_ticks.late_ns)
-    result.late_ns += result.ticks_late_ns
+        ticks_late_ns = max(ticks_late_ns, first_ticks.late_ns)
+    # Two writes of one node may make later what waits for a client.
+    result.ticks_late_ns += ticks_late_ns
+    result.late_ns += ticks_late_ns
     changes = result.nodes.windows.items()
     lows = [window.earliest_ns for (key, _), window in changes if key.node in late]
     if first_ticks is not None and first_ticks.late_ns:
@@ -429,7 +430,7 @@ def put_off(
         if not follows_ticks(change) or window.latest_ns < since_ns:
             continue
         # A tick takes taints off whoever has them once all zones are down.
-        late_ns = result.ticks_late_ns
+        late_ns = ticks_late_ns
         if change.what != TAINT_REMOVED:
             of_node = late.get(change.node, _NOT_LATE)
             late_ns = of_node.given_up_ns if change.what == READY else of_node.tainted_ns
@@ -438,7 +439,7 @@ def put_off(
             sure = first_ticks.surely_removes(change.node, window, late_ns)
         _put_off(window, late_ns, ends, sure=sure)
     for window in result.zones.windows.values():
-        _put_off(window, result.ticks_late_ns, ends, sure=True)
+        _put_off(window, ticks_late_ns, ends, sure=True)
     _put_off_rows(result, late, ends, certain, since_ns)
 
 

@@ -12,6 +12,8 @@ from kubectl_evictplan.kube.objects import Node, Pod
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ScenarioEvent
+from kubectl_evictplan.windows.outcome import Exploration
+from kubectl_evictplan.windows.slow_ticks import Late, put_off
 
 NODES = [make_node(name, zone="a") for name in ("n1", "n2", "n3", "n4", "n5", "n6", "n7")]
 UNKNOWN, TAINT = "Unknown", "node.kubernetes.io/unreachable:NoExecute"
@@ -231,3 +233,11 @@ def test_a_new_process_marks_ready_pods_of_nodes_that_are_not_and_its_ticks_stay
     )
     # Two requests each, and events of seven nodes.
     assert 1 < latest(many, UNKNOWN, "n2") - latest(few, UNKNOWN, "n2") < 3
+
+
+def test_ticks_are_as_late_as_all_that_makes_them_late() -> None:
+    # Joint statements count on it: a client that lets them wait, and writes that conflict after that.
+    result, scenario = Exploration(), make_scenario([], horizon=100)
+    for late_ns in (5, 2):
+        put_off(result, {"n1": Late(0, late_ns, late_ns)}, scenario, frozenset())
+    assert (result.ticks_late_ns, result.late_ns) == (7, 7)
