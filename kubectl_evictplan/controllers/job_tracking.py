@@ -44,11 +44,12 @@ class JobTracking:
         self._delay_ns = delay_ns
         workloads = list(workloads)
         self._elsewhere = jobs_managed_elsewhere(workloads)
-        # A deleted pod of theirs has not failed before its containers have ended. With failure rules that is the default.
-        self._patient = {
+        # A deleted pod of others has not failed before its containers have ended: with failure rules that is the default, and
+        # Jobs that nobody listed may have some.
+        self._hasty = {
             (one.namespace, one.name)
             for one in workloads
-            if one.kind == "Job" and one.waits_for_ends
+            if one.kind == "Job" and not one.waits_for_ends
         }
         self._calls: dict[str, ScheduledCall] = {}
 
@@ -84,6 +85,6 @@ class JobTracking:
         ):
             return False
         owner = pod.controller()
-        if owner is None or (pod.namespace, owner.name) not in self._patient:
+        if owner is None or (pod.namespace, owner.name) in self._hasty:
             return True
         return pod.finished or pod.deletion_grace_period_seconds == 0

@@ -34,8 +34,9 @@ def predicted(pod: Pod, *events: ScenarioEvent, controllers: str = "*") -> Evict
     return eviction
 
 
-def gone_by_hand(*events: ScenarioEvent) -> list[float]:
-    snapshot = make_snapshot(["a1", "b1"], [job_pod()])
+def gone_by_hand(*events: ScenarioEvent, listed: bool = True) -> list[float]:
+    jobs = (Workload("Job", "default", "sums"),) if listed else ()
+    snapshot = replace(make_snapshot(["a1", "b1"], [job_pod()]), workloads=jobs)
     settings = ControllerSettings("1.37")
     configuration = resolve_configuration(settings, snapshot.control_plane)
     played = simulate(snapshot, make_scenario(events, horizon=300), configuration)
@@ -86,6 +87,11 @@ def test_a_job_that_waits_for_the_end_gives_its_finalizer_up_only_then() -> None
     configuration = resolve_configuration(ControllerSettings("1.37"), snapshot.control_plane)
     played = simulate(snapshot, make_scenario([BY_HAND], horizon=300), configuration)
     [end] = [entry.at_ns / SECOND_NS for entry in played.entries if isinstance(entry, PodGone)]
+    assert 32 < end <= 33.5
+
+
+def test_a_job_that_nobody_listed_may_wait_for_the_end() -> None:
+    [end] = gone_by_hand(BY_HAND, listed=False)
     assert 32 < end <= 33.5
 
 
