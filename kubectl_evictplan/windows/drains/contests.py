@@ -38,7 +38,7 @@ from kubectl_evictplan.windows.drains.planned import Leaving, PlannedTurn
 from kubectl_evictplan.windows.drains.prices import Prices
 from kubectl_evictplan.windows.drains.progress import Progress
 from kubectl_evictplan.windows.drains.requests import Requests
-from kubectl_evictplan.windows.drains.rounds import HEARD_NS, TRY_NS
+from kubectl_evictplan.windows.drains.rounds import HEARD_NS
 from kubectl_evictplan.windows.drains.tasks import Contest, Task
 from kubectl_evictplan.windows.drains.timeouts import Timeouts
 from kubectl_evictplan.windows.drains.turn_bounds import FOR_EVER
@@ -211,15 +211,15 @@ class Contests:
         if enough is None:
             settled_ns = self._progress.settled_ns(place)
             # Whoever is refused before that asks again so much later at most.
-            again_ns = TRY_NS if settled_ns > begun_ns else 0
+            again_ns = RETRY[1] if settled_ns > begun_ns else 0
             return _Wait(asking.each_ns + again_ns, settled_ns, 0)
         again_ns = HEARD_NS if enough.again else 0
         # Every try is at least so long after the one before it.
         tries = max(-(-(enough.since_ns - begun_ns - ARRIVAL[0]) // RETRY[0]), 0)
         later_ns = max(enough.since_ns - (begun_ns if by_ns is None else by_ns), 0)
-        if tries * TRY_NS <= TRY_NS + later_ns:
-            return _Wait((tries + enough.refused) * TRY_NS, 0, again_ns)
-        return _Wait((1 + enough.refused) * TRY_NS, enough.since_ns, again_ns)
+        if tries * RETRY[1] <= RETRY[1] + later_ns:
+            return _Wait((tries + enough.refused) * RETRY[1], 0, again_ns)
+        return _Wait((1 + enough.refused) * RETRY[1], enough.since_ns, again_ns)
 
     def _tasks(
         self, turn: PlannedTurn, begun_ns: int, by_ns: int | None, *, refusable: bool

@@ -40,7 +40,7 @@ from kubectl_evictplan.windows.drains.instants import NodeDrain
 from kubectl_evictplan.windows.drains.planned import PlannedTurn
 from kubectl_evictplan.windows.drains.progress import Progress
 from kubectl_evictplan.windows.drains.recovery import Recoveries
-from kubectl_evictplan.windows.drains.rounds import TRY_NS, Request, forgotten_ns
+from kubectl_evictplan.windows.drains.rounds import Request, forgotten_ns
 
 _CELLS_MAX = 16
 _CELL_MIN_NS = 500 * MILLISECOND_NS
@@ -129,7 +129,7 @@ class _Tries(NamedTuple):
     def read(self, number: int) -> Range:
         """From when to when its budget is read at one of them."""
         low_ns, high_ns = self.first
-        low_ns, high_ns = low_ns + number * RETRY[0], high_ns + number * TRY_NS
+        low_ns, high_ns = low_ns + number * RETRY[0], high_ns + number * RETRY[1]
         return low_ns, high_ns if high_ns < self.closed_ns else high_ns + self.held_up_ns
 
     def open_reads(self, last: int) -> list[Range]:

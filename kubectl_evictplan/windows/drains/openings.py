@@ -20,13 +20,14 @@ from kubectl_evictplan.windows.drains.delays import (
     ARRIVAL,
     CONFLICT,
     GRANTED,
+    RETRY,
     Range,
     takes,
 )
 from kubectl_evictplan.windows.drains.instants import NodeDrain
 from kubectl_evictplan.windows.drains.planned import PlannedTurn
 from kubectl_evictplan.windows.drains.progress import Progress
-from kubectl_evictplan.windows.drains.rounds import TRY_NS, Request, enough_for, forgotten_ns
+from kubectl_evictplan.windows.drains.rounds import Request, enough_for, forgotten_ns
 from kubectl_evictplan.windows.drains.tries import first_read
 
 # So often it is asked what can have happened until the offset that was found, and from so many offsets on.
@@ -149,7 +150,7 @@ class Openings:
             left = [one for one in happening if one.back_ns is None or one.back_ns > since_ns]
             writes = self._writes(place, happening, turn, max(since_ns, begun_ns))
             # Whoever is refused before that asks again so much later at most.
-            again_ns = since_ns + TRY_NS if since_ns > begun_ns + ARRIVAL[0] else by_ns
+            again_ns = since_ns + RETRY[1] if since_ns > begun_ns + ARRIVAL[0] else by_ns
             asked_ns = max(again_ns, by_ns) + self._refused_ns(place, left)
             held_up_ns = writes * CONFLICT[1] + self._covered.client_retries_ns(place)
             yield asked_ns + ARRIVAL[1] + GRANTED[1] + held_up_ns
@@ -161,7 +162,7 @@ class Openings:
         if self._covered.is_deleted_once() and not forgotten_ns(left):
             enough = enough_for(left, progress.spare_in_the_end(place), 0)
         if enough is not None:
-            return enough.refused * TRY_NS
+            return enough.refused * RETRY[1]
         asking = progress.asking(place)
         assert asking is not None, "a budget that opens again has rounds"
         return asking.each_ns + progress.rounds_ns(place, left)

@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.scenarios.scenario import HORIZON_DEFAULT_MAX_NS
-from kubectl_evictplan.windows.drains.delays import ARRIVAL, CONFLICT, GRANTED, Range
+from kubectl_evictplan.windows.drains.delays import ARRIVAL, CONFLICT, GRANTED, RETRY, Range
 from kubectl_evictplan.windows.drains.instants import Within
-from kubectl_evictplan.windows.drains.rounds import TRY_NS
 from kubectl_evictplan.windows.outcome import EvictionKey
 from kubectl_evictplan.windows.spans import Span
 
@@ -54,7 +53,7 @@ class Rival(NamedTuple):
         """By when it has asked for a pod that terminates from that offset on, or has given up, which no budget keeps any more; None: not known."""
         if self.begun_ns is None:
             return self.latest_ns
-        asked_ns = max(self.begun_ns + ARRIVAL[1], deleted_ns + TRY_NS) + CONFLICT[1] + GRANTED[1]
+        asked_ns = max(self.begun_ns + ARRIVAL[1], deleted_ns + RETRY[1]) + CONFLICT[1] + GRANTED[1]
         if self.latest_ns is None or (self.goes and not self.granted):
             # By its latest instant it may be somebody else who has just deleted the pod.
             return asked_ns

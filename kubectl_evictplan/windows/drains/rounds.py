@@ -12,9 +12,8 @@ from kubectl_evictplan.windows.drains.delays import FORGOTTEN_NS, RETRY, UNASKED
 from kubectl_evictplan.windows.drains.instants import NodeDrain
 from kubectl_evictplan.windows.drains.planned import PlannedTurn
 
-# From one try to the next, at most, and to the answer of that.
-TRY_NS = RETRY[1]
-HEARD_NS = TRY_NS + UNASKED[1]
+# From one try to the answer of the next, at most.
+HEARD_NS = RETRY[1] + UNASKED[1]
 
 
 class Request(NamedTuple):
@@ -81,7 +80,7 @@ def round_ns(closed_ns: int) -> int:
     ``closed_ns``, each a sleep after the one before it.
     """
     tries = closed_ns // RETRY[0] + 1
-    return min(closed_ns + TRY_NS, tries * TRY_NS)
+    return min(closed_ns + RETRY[1], tries * RETRY[1])
 
 
 def forgotten_ns(requests: Iterable[Request]) -> int:

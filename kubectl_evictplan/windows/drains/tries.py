@@ -6,7 +6,6 @@ Who reads that nobody may go is refused at once, whoever writes the budget (``ch
 from __future__ import annotations
 
 from kubectl_evictplan.windows.drains.delays import ARRIVAL, RETRY, Range
-from kubectl_evictplan.windows.drains.rounds import TRY_NS
 from kubectl_evictplan.windows.spans import merge_spans
 
 # Whoever is refused more often asks at any time.
@@ -20,7 +19,7 @@ def first_read(since_ns: int, begin: Range) -> Range:
     """
     low_ns, high_ns = begin[0] + ARRIVAL[0], begin[1] + ARRIVAL[1]
     if since_ns - low_ns > _TRIES_MAX * RETRY[0]:
-        return since_ns, max(since_ns + TRY_NS, high_ns)
+        return since_ns, max(since_ns + RETRY[1], high_ns)
     found: list[Range] = []
     reads = [(low_ns, high_ns)]
     while reads:
@@ -30,6 +29,6 @@ def first_read(since_ns: int, begin: Range) -> Range:
                 found.append((max(low_ns, since_ns), high_ns))
             if low_ns < since_ns:
                 before = low_ns, min(high_ns, since_ns)
-                later.append((before[0] + RETRY[0], before[1] + TRY_NS))
+                later.append((before[0] + RETRY[0], before[1] + RETRY[1]))
         reads = list(merge_spans(sorted(later), 0))
     return min(low for low, _ in found), max(high for _, high in found)
