@@ -45,6 +45,13 @@ def key_and_effect(taint: Taint) -> str:
     return f"{taint.key}:{taint.effect}"
 
 
+# By what tells them apart, the taints by which node lifecycle evicts.
+LIFECYCLE_NO_EXECUTE = {
+    key_and_effect(taint): taint
+    for taint in [Taint(key, NO_EXECUTE) for key in LIFECYCLE_NO_EXECUTE_KEYS]
+}
+
+
 def taint_text(taint: Taint) -> str:
     """The taint as people write it for kubectl: ``key=value:effect``."""
     return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else key_and_effect(taint)

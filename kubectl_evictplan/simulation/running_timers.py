@@ -38,6 +38,10 @@ class RunningTimer(msgspec.Struct, frozen=True):
     told_start_ns: int
     told_due_ns: int
 
+    def due_within(self, start_ns: int) -> tuple[int, int]:
+        """When it ends, as offsets from the start of a scenario."""
+        return self.due_earliest_ns - start_ns, self.due_latest_ns - start_ns
+
     def at(self, fraction: float | None) -> tuple[int, int]:
         """(start, due) at a place in the windows: 0 earliest, 1 latest; None: as the taints tell."""
         if fraction is None:

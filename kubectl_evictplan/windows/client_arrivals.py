@@ -26,8 +26,12 @@ from kubectl_evictplan.controllers.client_limits import (
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
 from kubectl_evictplan.kube.durations import SECOND_NS
-from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Pod
-from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS, no_execute_taints
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
+from kubectl_evictplan.kube.taints import (
+    LIFECYCLE_NO_EXECUTE,
+    LIFECYCLE_NO_EXECUTE_KEYS,
+    no_execute_taints,
+)
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint, RemoveTaint, deleted_nodes
 from kubectl_evictplan.scenarios.actions.pods import SetTolerations
 from kubectl_evictplan.scenarios.scenario import Scenario
@@ -58,7 +62,6 @@ _PER_CHANGE = 10
 # So often a deletion is tried that fails.
 _TRIES = 5
 _BEFORE: Span = (-1, -1)
-_TAINTS = {f"{key}:{NO_EXECUTE}" for key in LIFECYCLE_NO_EXECUTE_KEYS}
 
 
 def waits_of_deletions(
@@ -371,7 +374,7 @@ class DeletionArrivals:
             if (
                 key.node not in only_silent
                 and key.what in (TAINT_ADDED, TAINT_REMOVED)
-                and key.value in _TAINTS
+                and key.value in LIFECYCLE_NO_EXECUTE
                 and not (key.what == TAINT_REMOVED and key.node in self._with_one_taint)
             ):
                 latest_ns = window.latest_ns + self._late_ns
@@ -400,7 +403,7 @@ class DeletionArrivals:
         silent = {name: set(LIFECYCLE_NO_EXECUTE_KEYS) for name in self._result.only_silent}
         found = defaultdict[str, set[str]](set, silent)
         for key, _ in self._result.nodes.windows:
-            if key.what == TAINT_ADDED and key.value in _TAINTS:
+            if key.what == TAINT_ADDED and key.value in LIFECYCLE_NO_EXECUTE:
                 found[key.node].add(key.value.partition(":")[0])
         return found
 

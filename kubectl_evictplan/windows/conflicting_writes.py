@@ -20,7 +20,7 @@ from kubectl_evictplan.windows.outcome import (
     Exploration,
     follows_ticks,
 )
-from kubectl_evictplan.windows.spans import Span
+from kubectl_evictplan.windows.spans import Span, meets
 
 # A worker puts one taint on and takes another one off, each of which a write may meet; the longest pause.
 _CONFLICTS_MAX, _PAUSE_MAX_NS = 2, 200_000_000
@@ -78,17 +78,13 @@ def _conflicts(
             continue
         span = window.earliest_ns, window.latest_ns
         # Also a pass meets the worker of a node that the first tick puts in line; the end of that tick waits for it.
-        if _meets(starts, span):
-            if any(_meets(starts, other) for other in by_worker[key.node]):
+        if meets(starts, span):
+            if any(meets(starts, other) for other in by_worker[key.node]):
                 at_starts.add(key.node)
         taken_off = key.what == TAINT_REMOVED
-        if taken_off and _meets(given_up[key.node], span) and _meets(down, span):
+        if taken_off and meets(given_up[key.node], span) and meets(down, span):
             in_ticks.add(key.node)
     return at_starts, in_ticks
-
-
-def _meets(spans: Iterable[Span], other: Span) -> bool:
-    return any(low <= other[1] and high >= other[0] for low, high in spans)
 
 
 def _undisturbed(
@@ -96,19 +92,21 @@ def _undisturbed(
 ) -> set[str]:
     """Those of the nodes to which nothing happens just after what node lifecycle does to them."""
     happens: defaultdict[str, list[Span]] = defaultdict(list)
-    nodes = {pod.key: pod.node_name for pod in snapshot.pods} if scenario.events else {}
+    touched = {key for event in scenario.events for key in event.pods}
+    pods = snapshot.pods if touched else ()
+    nodes = {pod.key: pod.node_name for pod in pods if pod.key in touched}
     for event in scenario.events:
         for name in {*event.touched_nodes, *(nodes.get(key, "") for key in event.pods)}:
             happens[name].append((event.at_ns, event.latest_ns))
     disturbed = {
         key.node
         for (key, _), window in result.nodes.windows.items()
-        if _meets(happens[key.node], (window.latest_ns + 1, window.latest_ns + AGAIN_NS))
+        if meets(happens[key.node], (window.latest_ns + 1, window.latest_ns + AGAIN_NS))
     }
     disturbed.update(
         row.node
         for row in result.evictions.values()
         if row.node in happens
-        and _meets(happens[row.node], (row.latest_ns + 1, row.latest_ns + AGAIN_NS))
+        and meets(happens[row.node], (row.latest_ns + 1, row.latest_ns + AGAIN_NS))
     )
     return set(names) - disturbed

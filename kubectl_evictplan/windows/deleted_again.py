@@ -207,7 +207,7 @@ def _running(
     timer = running_timer(node, pod, snapshot, start_ns, configuration)
     # One that must have ended before the start, or that no taint asks for, does not run.
     if timer is not None and timer.due_latest_ns > start_ns + 1:
-        yield timer.due_earliest_ns - start_ns, timer.due_latest_ns - start_ns
+        yield timer.due_within(start_ns)
 
 
 def _not_seen(node: Node, pod: Pod, configuration: ControllerConfiguration) -> PossibleEviction:

@@ -129,9 +129,10 @@ def let_clients_wait(
     waits = not never_waits(snapshot, rows + sent, configuration)
     if waits:
         _let_ticks_wait(result, *given, sent)
-    begins = any(event.manager_up for event in scenario.events)
-    removes = any(key.what == TAINT_REMOVED for key, _ in result.nodes.windows)
-    if (begins or removes) and configuration.profile.taint_writes_conflict:
+    if configuration.profile.taint_writes_conflict and (
+        any(event.manager_up for event in scenario.events)
+        or any(key.what == TAINT_REMOVED for key, _ in result.nodes.windows)
+    ):
         from kubectl_evictplan.windows.conflicting_writes import span_conflicts  # rarely needed
 
         span_conflicts(result, *given)

@@ -12,8 +12,7 @@ from collections.abc import Callable, Hashable, Mapping
 from operator import itemgetter
 from typing import TypeVar
 
-from kubectl_evictplan.kube.objects import NO_EXECUTE
-from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS
+from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE
 from kubectl_evictplan.windows.line_windows import WaitWindow
 from kubectl_evictplan.windows.outcome import (
     READY,
@@ -25,7 +24,6 @@ from kubectl_evictplan.windows.outcome import (
 )
 
 _Name = TypeVar("_Name", bound=Hashable)
-_TAINTED = {f"{key}:{NO_EXECUTE}" for key in LIFECYCLE_NO_EXECUTE_KEYS}
 
 
 def waits_in_line(key: NodeChangeKey) -> bool:
@@ -33,7 +31,7 @@ def waits_in_line(key: NodeChangeKey) -> bool:
 
     What a tick finds out about a node depends on the node's own silence alone, and both ends of that were tried.
     """
-    return key.what != READY and key.value in _TAINTED
+    return key.what != READY and key.value in LIFECYCLE_NO_EXECUTE
 
 
 def note_waits(result: Exploration, name: str, waits: list[WaitWindow]) -> None:
@@ -41,7 +39,7 @@ def note_waits(result: Exploration, name: str, waits: list[WaitWindow]) -> None:
     for number, wait in enumerate(waits):
         if not wait.spans:
             continue
-        for value in _TAINTED:
+        for value in LIFECYCLE_NO_EXECUTE:
             window = result.nodes.windows.get((NodeChangeKey(name, TAINT_ADDED, value), number))
             if window is not None and window.explored:
                 window.earliest_ns = min(window.earliest_ns, max(wait.spans[0][0], 0))

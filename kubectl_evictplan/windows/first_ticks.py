@@ -22,7 +22,7 @@ from kubectl_evictplan.windows.outcome import (
     WindowOverRuns,
     follows_ticks,
 )
-from kubectl_evictplan.windows.spans import Span
+from kubectl_evictplan.windows.spans import Span, meets
 
 # GET and PATCH to take a taint off, or to put it back.
 OF_TAINT = 2
@@ -99,7 +99,7 @@ class FirstTicks:
         low_ns, high_ns = window.earliest_ns, window.latest_ns + late_ns
         by_first = any(low <= low_ns and window.latest_ns <= high for low, high in self._spans)
         happenings = self._happenings.get(name, ())
-        return by_first and not any(low <= high_ns and low_ns <= high for low, high in happenings)
+        return by_first and not meets(happenings, (low_ns, high_ns))
 
     @cached_property
     def _happenings(self) -> dict[str, list[Span]]:

@@ -13,9 +13,8 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
-from kubectl_evictplan.controllers.taint_eviction import delete_is_refused
-from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Node, Pod, Taint
-from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS, is_lifecycle_no_execute
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod, Taint
+from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE, is_lifecycle_no_execute
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.running_timers import running_timer
 from kubectl_evictplan.windows.late_rows import LateRows
@@ -52,8 +51,8 @@ def span_late_removals(
     rows = LateRows(result, configuration, scenario.end_ns)
     for pod in snapshot.pods if tainted else ():
         for one in tainted.get(pod.node_name, ()):
-            delay_ns = rows.decision(pod, one.taint).delay_ns
-            if delay_ns is None or delete_is_refused(pod, configuration) is not None:
+            delay_ns = rows.delay_ns(pod, one.taint)
+            if delay_ns is None:
                 continue
             for life in lives:
                 if one.put is None and life.warm:
@@ -85,7 +84,7 @@ def _running(
     timer = running_timer(node, pod, snapshot, start_ns, configuration)
     if timer is None or timer.due_latest_ns <= start_ns:
         return None  # It runs for ever, or no tick is late enough for it.
-    return timer.due_earliest_ns - start_ns, timer.due_latest_ns - start_ns
+    return timer.due_within(start_ns)
 
 
 def _taken_off(result: Exploration, nodes: dict[str, Node]) -> dict[str, list[_Tainted]]:
@@ -95,7 +94,7 @@ def _taken_off(result: Exploration, nodes: dict[str, Node]) -> dict[str, list[_T
     for (key, _), window in result.nodes.windows.items():
         windows[key].append(window)
     for key, removals in windows.items():
-        taint = _OF_LIFECYCLE.get(key.value)
+        taint = LIFECYCLE_NO_EXECUTE.get(key.value)
         if key.what != TAINT_REMOVED or taint is None:
             continue
         added = windows.get(NodeChangeKey(key.node, TAINT_ADDED, key.value), ())
@@ -103,9 +102,6 @@ def _taken_off(result: Exploration, nodes: dict[str, Node]) -> dict[str, list[_T
             if (until_ns := _removed_by_ns(removals, put)) is not None:
                 found[key.node].append(_Tainted(taint, put, until_ns))
     return found
-
-
-_OF_LIFECYCLE = {f"{key}:{NO_EXECUTE}": Taint(key, NO_EXECUTE) for key in LIFECYCLE_NO_EXECUTE_KEYS}
 
 
 def _put(added: Iterable[WindowOverRuns], node: Node | None, taint: Taint) -> Iterator[Span | None]:

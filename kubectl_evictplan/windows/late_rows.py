@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
-from kubectl_evictplan.controllers.taint_eviction import Decision
+from kubectl_evictplan.controllers.taint_eviction import Decision, delete_is_refused
 from kubectl_evictplan.kube.objects import Pod, Taint
 from kubectl_evictplan.windows.outcome import EvictionKey, Exploration, PossibleEviction
 from kubectl_evictplan.windows.spans import Span
@@ -20,17 +20,24 @@ class LateRows:
         self, result: Exploration, configuration: ControllerConfiguration, horizon_ns: int
     ) -> None:
         self._evictions, self._horizon_ns = result.evictions, horizon_ns
-        self._comparison = configuration.comparison_operators
+        self._configuration = configuration
         self._decisions: dict[tuple[int, str], tuple[Decision, object]] = {}
         self._sooner: dict[tuple[int, int], PossibleEviction] = {}
         self._kept: list[tuple[Span, ...]] = []
 
-    def decision(self, pod: Pod, taint: Taint) -> Decision:
+    def delay_ns(self, pod: Pod, taint: Taint) -> int | None:
+        """How long after such a taint the pod is deleted; None: never."""
+        if delete_is_refused(pod, self._configuration) is not None:
+            return None
+        return self._decision(pod, taint).delay_ns
+
+    def _decision(self, pod: Pod, taint: Taint) -> Decision:
         """What the pod's tolerations say of one taint of node lifecycle."""
         # Pods of one template share their list of tolerations; it is kept, so that its id stays its own.
         shared = id(pod.tolerations), taint.key
         if shared not in self._decisions:
-            decision = Decision((taint,), pod.tolerations, self._comparison)
+            comparison = self._configuration.comparison_operators
+            decision = Decision((taint,), pod.tolerations, comparison)
             self._decisions[shared] = decision, pod.tolerations
         return self._decisions[shared][0]
 
@@ -42,7 +49,7 @@ class LateRows:
         key = _key(pod)
         row = self._evictions.get(key)
         if row is None:
-            self._evictions[key] = _new_row(pod, self.decision(pod, taint), (low_ns, high_ns))
+            self._evictions[key] = _new_row(pod, self._decision(pod, taint), (low_ns, high_ns))
         elif not any(low <= low_ns and high_ns <= high for low, high in row.spans):
             self._evictions[key] = _also_within(row, low_ns, high_ns)
 

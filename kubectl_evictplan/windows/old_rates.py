@@ -20,7 +20,6 @@ from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE, UNKNOWN
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
 from kubectl_evictplan.controllers.node_lifecycle.zone_states import FULL, NORMAL, PARTIAL
-from kubectl_evictplan.controllers.taint_eviction import delete_is_refused
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Taint
 from kubectl_evictplan.kube.taints import NOT_READY, UNREACHABLE, is_lifecycle_no_execute
@@ -305,8 +304,8 @@ class OldRates:
         rows = LateRows(self._result, self._configuration, horizon_ns)
         for pod in self._snapshot.pods:
             for one in by_node.get(pod.node_name, ()):
-                delay_ns = rows.decision(pod, one.spell.taint).delay_ns
-                if delay_ns is None or delete_is_refused(pod, self._configuration) is not None:
+                delay_ns = rows.delay_ns(pod, one.spell.taint)
+                if delay_ns is None:
                     continue
                 low_ns, high_ns = one.span[0] + delay_ns, one.span[1] + delay_ns
                 if one.only_sooner:

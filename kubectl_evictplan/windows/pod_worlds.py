@@ -196,7 +196,7 @@ class PodWorld(msgspec.Struct, frozen=True):
             if node is not None and pod.deletion_timestamp_ns is None:
                 timer = running_timer(node, pod, self.snapshot, start_ns, self.configuration)
                 if timer is not None:
-                    found |= {timer.due_earliest_ns - start_ns, timer.due_latest_ns - start_ns}
+                    found.update(timer.due_within(start_ns))
         return frozenset(at_ns for at_ns in found if at_ns > 0)
 
     def without_garbage_collection(self) -> PodWorld:

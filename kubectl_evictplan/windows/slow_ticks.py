@@ -42,7 +42,7 @@ from kubectl_evictplan.windows.outcome import (
     follows_ticks,
 )
 from kubectl_evictplan.windows.pod_worlds import nodes_of_touched_pods
-from kubectl_evictplan.windows.spans import Span, later_spans, merge_spans
+from kubectl_evictplan.windows.spans import Span, later_spans, meets, merge_spans
 from kubectl_evictplan.windows.unknowns.client_limits import ClientLimits
 
 if TYPE_CHECKING:
@@ -186,8 +186,8 @@ class _Writes:
     def met(self, low_ns: int, high_ns: int, own: int = 0) -> _Met:
         """What can be written before something that ticks do, within a stretch or as late as that makes it; but for its own."""
         since_ns = low_ns - self._since_ns
-        waits = self._waits.longest(since_ns / SECOND_NS, high_ns / SECOND_NS) or any(
-            low <= high_ns and high >= since_ns for low, high in self._stretches
+        waits = self._waits.longest(since_ns / SECOND_NS, high_ns / SECOND_NS) or meets(
+            self._stretches, (since_ns, high_ns)
         )
         changes, requests = self._between(since_ns, high_ns)
         late_ns, new_ns = 0, self._made(requests - own) if waits else 0

@@ -28,6 +28,11 @@ def merge_spans(spans: Iterable[Span], gap_ns: int) -> Iterator[Span]:
         yield current
 
 
+def meets(spans: Iterable[Span], other: Span) -> bool:
+    """Whether one of them has an instant of the other one."""
+    return any(low_ns <= other[1] and high_ns >= other[0] for low_ns, high_ns in spans)
+
+
 def later_spans(
     spans: Iterable[Span], late_ns: int, horizon_ns: int = NEVER_NS
 ) -> tuple[Span, ...]:

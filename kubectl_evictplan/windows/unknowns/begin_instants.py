@@ -15,13 +15,11 @@ from typing import NamedTuple
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.taint_eviction import Decision
 from kubectl_evictplan.kube.durations import SECOND_NS
-from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Pod, Taint, Toleration
-from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS, no_execute_taints
+from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, Toleration
+from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE, no_execute_taints
 from kubectl_evictplan.scenarios.actions.pods import SetTolerations
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.windows.pod_worlds import exit_instants, pods_of
-
-_OF_DEAD_NODES = [Taint(key=key, effect=NO_EXECUTE) for key in LIFECYCLE_NO_EXECUTE_KEYS]
 
 
 def begin_instants(snapshot: ClusterSnapshot, scenario: Scenario) -> set[int]:
@@ -78,7 +76,9 @@ class _Fate(NamedTuple):
         """Whether more may come of one of the taints of dead nodes than of the other; no countdown is moved by either."""
         for tolerations in _tolerations(self.pod, self.events):
             given = tolerations, configuration.comparison_operators
-            delays_ns = {Decision((taint,), *given).delay_ns for taint in _OF_DEAD_NODES}
+            delays_ns = {
+                Decision((taint,), *given).delay_ns for taint in LIFECYCLE_NO_EXECUTE.values()
+            }
             if len(delays_ns) > 1 and not delays_ns.isdisjoint((None, 0)):
                 return True
         return False

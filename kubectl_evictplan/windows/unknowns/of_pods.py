@@ -362,7 +362,7 @@ def running_timers(world: PodWorld) -> RunningTimers:
             continue
         timer = running_timer(node, pod, world.snapshot, start_ns, world.configuration)
         if timer is not None and timer.due_latest_ns > timer.due_earliest_ns:
-            ends.add((timer.due_earliest_ns - start_ns, timer.due_latest_ns - start_ns))
+            ends.add(timer.due_within(start_ns))
     return RunningTimers(ends)
 
 
