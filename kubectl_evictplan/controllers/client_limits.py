@@ -20,6 +20,10 @@ PROCESS_NS = 5 * SECOND_NS
 GIVEN_UP = 4
 # ... and of each of its ready pods: the status, and an event.
 PER_MARKED_POD = 2
+# To take a taint off, or to put it back: GET and PATCH.
+OF_TAINT = 2
+# So many requests of each node may be in line before that: of an event, the tick, and the workers for the other taint.
+AHEAD = 4
 # One that waits for nobody takes so long at most. What several take counts where it is more than clocks differ.
 _REQUEST_SECONDS, _NOTICED_SECONDS = 0.01, 0.1
 # No controller makes more for one pod or one change of a node, events and all.

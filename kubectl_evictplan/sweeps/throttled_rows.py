@@ -22,7 +22,7 @@ from kubectl_evictplan.prediction.document import (
     NodeReport,
 )
 from kubectl_evictplan.scenarios.scenario import Scenario
-from kubectl_evictplan.windows.exploration import let_clients_wait
+from kubectl_evictplan.windows.clients.late_requests import let_clients_wait
 from kubectl_evictplan.windows.outcome import (
     EvictionKey,
     Exploration,

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.timeline import POD_GC, AboutPod, Timeline, ZoneStateChanged
-from kubectl_evictplan.controllers.client_limits import never_waits
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.durations import MINUTE_NS
 from kubectl_evictplan.kube.objects import NO_SCHEDULE, ClusterSnapshot, Pod
@@ -28,12 +27,12 @@ from kubectl_evictplan.scenarios.outages import returns_within
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.alike_nodes import AlikeNodes
 from kubectl_evictplan.windows.budget import UNITS, Budget, node_runs_max, spread
+from kubectl_evictplan.windows.clients import late_requests
 from kubectl_evictplan.windows.line_replays import Replays
 from kubectl_evictplan.windows.node_runs import NodeRun, NodeRunner
 from kubectl_evictplan.windows.outcome import (
     READY,
     TAINT_ADDED,
-    TAINT_REMOVED,
     Exploration,
     NodeChangeKey,
     WindowOverRuns,
@@ -109,58 +108,8 @@ def explore_planned(
 ) -> Exploration:
     """``explore`` where it is known how many node runs are planned at most."""
     result = _without_client_limits(snapshot, scenario, configuration, runs_max, progress)
-    let_clients_wait(result, snapshot, scenario, configuration, sent)
+    late_requests.let_clients_wait(result, snapshot, scenario, configuration, sent)
     return result
-
-
-def let_clients_wait(
-    result: Exploration,
-    snapshot: ClusterSnapshot,
-    scenario: Scenario,
-    configuration: ControllerConfiguration,
-    sent: int = 0,
-) -> None:
-    """Let windows of what was explored without them span what the controllers' own clients let wait; ``sent`` as in ``explore``.
-
-    And what they write twice because it conflicts.
-    """
-    given = snapshot, scenario, configuration
-    rows = len(result.evictions) + len(result.cancels.windows) + len(result.nodes.windows)
-    waits = not never_waits(snapshot, rows + sent, configuration)
-    if waits:
-        _let_ticks_wait(result, *given, sent)
-    if configuration.profile.taint_writes_conflict and (
-        any(event.manager_up for event in scenario.events)
-        or any(key.what == TAINT_REMOVED for key, _ in result.nodes.windows)
-    ):
-        from kubectl_evictplan.windows.conflicting_writes import span_conflicts  # rarely needed
-
-        span_conflicts(result, *given)
-    if waits and result.evictions:
-        from kubectl_evictplan.windows.client_arrivals import waits_of_deletions  # rarely needed
-
-        if of_deletions := waits_of_deletions(result, *given, sent):
-            from kubectl_evictplan.windows import throttled_evictions  # more rarely
-
-            throttled_evictions.span_client_limits(of_deletions, result, *given)
-
-
-def _let_ticks_wait(
-    result: Exploration,
-    snapshot: ClusterSnapshot,
-    scenario: Scenario,
-    configuration: ControllerConfiguration,
-    sent: int,
-) -> None:
-    given = snapshot, scenario, configuration
-    if not configuration.separate_taint_eviction:
-        from kubectl_evictplan.windows.shared_client import span_shared_client  # old releases
-
-        if span_shared_client(result, *given, sent):
-            return
-    from kubectl_evictplan.windows.slow_ticks import span_slow_ticks  # rarely needed
-
-    span_slow_ticks(result, *given)
 
 
 def _without_client_limits(

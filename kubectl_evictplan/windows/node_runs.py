@@ -8,7 +8,7 @@ may put that in line: there it has the pods that the scenario makes.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cached_property, partial
 from types import MappingProxyType
 
@@ -29,13 +29,13 @@ from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot
 from kubectl_evictplan.kube.taints import is_lifecycle_no_execute
+from kubectl_evictplan.scenarios.actions.nodes import AddTaint, RemoveTaint
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.simulate import simulate
 from kubectl_evictplan.windows.alike_nodes import AlikeNodes, is_seen_by_node_lifecycle
 from kubectl_evictplan.windows.node_records import NOTHING, NodeRecord
 from kubectl_evictplan.windows.outcome import taint_change
 from kubectl_evictplan.windows.pieces import Piece
-from kubectl_evictplan.windows.taints_by_hand import with_taints_by_hand
 from kubectl_evictplan.windows.zone_lines import ZoneLine
 
 
@@ -128,7 +128,12 @@ class NodeRun:
                     self.nodes[entry.node].changes.append((what, value, entry.at_ns))
 
     def _read_operations(self) -> None:
-        log = with_taints_by_hand(self.timeline.queue_log, self.scenario)
+        log: Sequence[QueueOperation] = self.timeline.queue_log
+        if any(isinstance(event, AddTaint | RemoveTaint) for event in self.scenario.events):
+            from kubectl_evictplan.windows.taints_by_hand import with_taints_by_hand  # rarely any
+
+            log = with_taints_by_hand(log, self.scenario)
+        log = [each for each in log if each.told is not Told.LOADED]
         zones_of: dict[str, set[str]] = defaultdict(set)
         for operation in log:
             if operation.told in _PLACES:

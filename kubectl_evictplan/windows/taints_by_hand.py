@@ -39,7 +39,7 @@ def with_taints_by_hand(log: Sequence[QueueOperation], scenario: Scenario) -> li
         found += log[place:until]
         found.append(operation)
         place = max(place, until)
-    return [each for each in (*found, *log[place:]) if each.told is not Told.LOADED]
+    return [*found, *log[place:]]
 
 
 def _first_after(log: Sequence[QueueOperation], at_ns: int) -> int:

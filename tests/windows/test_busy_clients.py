@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kubectl_evictplan.controllers.client_limits import ClientLimit
-from kubectl_evictplan.windows.busy_clients import BusyClient
-from kubectl_evictplan.windows.client_buckets import Arrivals, line
+from kubectl_evictplan.windows.clients.buckets import Arrivals, line
+from kubectl_evictplan.windows.clients.busy import BusyClient
 
 LIMIT = ClientLimit(20, 30)
 

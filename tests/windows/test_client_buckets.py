@@ -1,4 +1,4 @@
-"""No task waits longer for its client's tokens than ``client_buckets`` says: held against literal runs of a bucket."""
+"""No task waits longer for its client's tokens than ``clients.buckets`` says: held against literal runs of a bucket."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from realities.throttled import chains_through
 
 from kubectl_evictplan.controllers.client_limits import ClientLimit
-from kubectl_evictplan.windows.client_buckets import Arrivals, Bucket, line
+from kubectl_evictplan.windows.clients.buckets import Arrivals, Bucket, line
 
 LIMIT = ClientLimit(20, 30)
 EVICTIONS = Bucket(LIMIT, 3, beside=1, others=1)

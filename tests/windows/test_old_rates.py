@@ -18,7 +18,7 @@ from building.warning_runs import configured
 from kubectl_evictplan.controllers.node_lifecycle.zone_states import PARTIAL
 from kubectl_evictplan.prediction.document import NodeChange, Prediction
 from kubectl_evictplan.prediction.predict import predict
-from kubectl_evictplan.windows.old_rates import OldRates
+from kubectl_evictplan.windows.clients.old_rates import OldRates
 from kubectl_evictplan.windows.outcome import (
     READY,
     TAINT_ADDED,

@@ -18,8 +18,8 @@ from building.warning_runs import configured
 
 from kubectl_evictplan.kube.objects import Toleration
 from kubectl_evictplan.prediction.predict import predict
-from kubectl_evictplan.windows.client_buckets import within
-from kubectl_evictplan.windows.repeated_deletions import Due, RepeatedDeletions
+from kubectl_evictplan.windows.clients.buckets import within
+from kubectl_evictplan.windows.clients.repeated_deletions import Due, RepeatedDeletions
 
 PODS = 10
 # Somebody writes taints ten times within a second, a hundred seconds after the start.

@@ -12,8 +12,8 @@ from kubectl_evictplan.kube.objects import Node, Pod
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ScenarioEvent
+from kubectl_evictplan.windows.clients.slow_ticks import Late, put_off
 from kubectl_evictplan.windows.outcome import Exploration
-from kubectl_evictplan.windows.slow_ticks import Late, put_off
 
 NODES = [make_node(name, zone="a") for name in ("n1", "n2", "n3", "n4", "n5", "n6", "n7")]
 UNKNOWN, TAINT = "Unknown", "node.kubernetes.io/unreachable:NoExecute"

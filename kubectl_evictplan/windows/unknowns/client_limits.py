@@ -9,7 +9,7 @@ from kubectl_evictplan.windows.unknowns.unknown import Unknown
 
 
 class ClientLimits(Unknown[Span]):
-    """How long a request waits for a token of its client. No run knows of it: windows reach as much further (``throttled_evictions``, ``slow_ticks``)."""
+    """How long a request waits for a token of its client. No run knows of it: windows reach as much further (``clients.throttled_evictions``, ``clients.slow_ticks``)."""
 
     name = "client-limits"
     what = "how long the controllers' own clients let requests wait where many are made at once"

@@ -1,6 +1,6 @@
 """Up to 1.28 ticks, passes and deletions go through one client: what node lifecycle writes waits behind pods that are deleted meanwhile.
 
-Whoever asks one request after the other is through when the client is that was busy then (``busy_clients``). So a tick is as late as
+Whoever asks one request after the other is through when the client is that was busy then (``busy``). So a tick is as late as
 the one that is under way when it is due, and by its own writes; a taint by its ticks and its pass. What follows is late as well, and
 may meet others then: it is asked again until nothing is later, with all requests there are as the last bound.
 
@@ -20,6 +20,7 @@ import msgspec
 from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
 from kubectl_evictplan.controllers.client_limits import (
     GIVEN_UP,
+    OF_TAINT,
     PER_MARKED_POD,
     ClientLimit,
     client_limit,
@@ -30,10 +31,16 @@ from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot
 from kubectl_evictplan.scenarios.actions.nodes import DeleteNode, changes_lifecycle_taints
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
-from kubectl_evictplan.windows.busy_clients import BusyClient
-from kubectl_evictplan.windows.client_arrivals import DeletionArrivals, Row, rows_by_windows
-from kubectl_evictplan.windows.client_buckets import Arrivals, line
-from kubectl_evictplan.windows.first_ticks import OF_TAINT
+from kubectl_evictplan.windows.clients.arrivals import DeletionArrivals, Row, rows_by_windows
+from kubectl_evictplan.windows.clients.buckets import Arrivals, line
+from kubectl_evictplan.windows.clients.busy import BusyClient
+from kubectl_evictplan.windows.clients.slow_ticks import (
+    Late,
+    follows_lifecycle,
+    only_late,
+    put_off,
+    ready_pods,
+)
 from kubectl_evictplan.windows.noticing import Lateness
 from kubectl_evictplan.windows.outcome import (
     READY,
@@ -42,13 +49,6 @@ from kubectl_evictplan.windows.outcome import (
     Exploration,
     NodeChangeKey,
     follows_ticks,
-)
-from kubectl_evictplan.windows.slow_ticks import (
-    Late,
-    follows_lifecycle,
-    only_late,
-    put_off,
-    ready_pods,
 )
 from kubectl_evictplan.windows.spans import NEVER_NS, Span, later_spans, merge_spans
 
@@ -87,7 +87,7 @@ def span_shared_client(
         return False
     longest_ns, late = shared.late()
     if shared.decides_otherwise(late):
-        from kubectl_evictplan.windows.late_bounds import bound_late  # rarely needed
+        from kubectl_evictplan.windows.clients.late_bounds import bound_late  # rarely needed
 
         bound_late(result, snapshot, scenario, configuration, Lateness(2 * longest_ns, longest_ns))
         return True

@@ -48,8 +48,8 @@ def span_conflicts(
     at_starts, in_ticks = _conflicts(result, starts, down)
     if not (at_starts or in_ticks):
         return
-    from kubectl_evictplan.windows.late_removals import span_late_removals  # rarely needed
-    from kubectl_evictplan.windows.slow_ticks import Late, put_off
+    from kubectl_evictplan.windows.clients.late_removals import span_late_removals  # rarely needed
+    from kubectl_evictplan.windows.clients.slow_ticks import Late, put_off
 
     # What follows a first tick comes at times that follow from it.
     names = {key.node for key, _ in result.nodes.windows} if at_starts else in_ticks

@@ -35,7 +35,7 @@ from kubectl_evictplan.kube.taints import (
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint, RemoveTaint, deleted_nodes
 from kubectl_evictplan.scenarios.actions.pods import SetTolerations
 from kubectl_evictplan.scenarios.scenario import Scenario
-from kubectl_evictplan.windows.client_buckets import Arrivals, Bucket, Waits, line
+from kubectl_evictplan.windows.clients.buckets import Arrivals, Bucket, Waits, line
 from kubectl_evictplan.windows.outcome import (
     READY,
     TAINT_ADDED,
@@ -47,7 +47,7 @@ from kubectl_evictplan.windows.outcome import (
 from kubectl_evictplan.windows.spans import NEVER_NS, Span, merge_spans
 
 if TYPE_CHECKING:
-    from kubectl_evictplan.windows.busy_clients import BusyClient
+    from kubectl_evictplan.windows.clients.busy import BusyClient
 
 Row = tuple[EvictionKey, PossibleEviction]
 
@@ -180,7 +180,7 @@ class DeletionArrivals:
         self, controller: str, alike: Sequence[Sequence[Row]], beside: Iterable[Arrivals] = ()
     ) -> BusyClient:
         """The client where nothing goes through it but these deletions, all of which find their pods, and what is given ``beside`` them."""
-        from kubectl_evictplan.windows.busy_clients import BusyClient  # old releases
+        from kubectl_evictplan.windows.clients.busy import BusyClient  # old releases
 
         given = self._snapshot, self._scenario, self._configuration, self._limit, self._sent
         found = DeletionArrivals(self._result, *given, self._late_ns, gone=False)
@@ -306,7 +306,9 @@ class DeletionArrivals:
         told = [_arrivals(span, ceil(number * self._tries)) for span, number in changed.items()]
         if not (written or begins):
             return _Again(told, told)
-        from kubectl_evictplan.windows.repeated_deletions import RepeatedDeletions  # rarely any
+        from kubectl_evictplan.windows.clients.repeated_deletions import (
+            RepeatedDeletions,  # rarely any
+        )
 
         given = self._snapshot, self._scenario, self._configuration
         repeated = RepeatedDeletions(*given, self._put_on_nodes)

@@ -14,11 +14,11 @@ from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.scenarios.scenario import Scenario
-from kubectl_evictplan.windows.client_arrivals import Row
-from kubectl_evictplan.windows.client_buckets import Waits
+from kubectl_evictplan.windows.clients.arrivals import Row
+from kubectl_evictplan.windows.clients.buckets import Waits
+from kubectl_evictplan.windows.clients.throttled_ends import LateRows, ThrottledEnds
 from kubectl_evictplan.windows.outcome import Exploration, PossibleEviction
 from kubectl_evictplan.windows.spans import Span, later_spans
-from kubectl_evictplan.windows.throttled_ends import LateRows, ThrottledEnds
 from kubectl_evictplan.windows.unknowns.client_limits import ClientLimits
 
 _MILLISECONDS = SECOND_NS // MILLISECOND_NS

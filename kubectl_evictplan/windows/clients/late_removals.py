@@ -17,7 +17,7 @@ from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod, Taint
 from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE, is_lifecycle_no_execute
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.running_timers import running_timer
-from kubectl_evictplan.windows.late_rows import LateRows
+from kubectl_evictplan.windows.clients.late_rows import LateRows
 from kubectl_evictplan.windows.outcome import (
     TAINT_ADDED,
     TAINT_REMOVED,

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from kubectl_evictplan.controllers.client_limits import ClientLimit
+from kubectl_evictplan.controllers.client_limits import AHEAD, OF_TAINT, ClientLimit
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import NO_SCHEDULE, ClusterSnapshot
 from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS
@@ -23,11 +23,6 @@ from kubectl_evictplan.windows.outcome import (
     follows_ticks,
 )
 from kubectl_evictplan.windows.spans import Span, meets
-
-# GET and PATCH to take a taint off, or to put it back.
-OF_TAINT = 2
-# So many requests are in line for each node before that: of an event, the tick and the workers for the other taint.
-AHEAD = 4
 
 
 def of_first_ticks(
@@ -43,8 +38,6 @@ def of_first_ticks(
     ``marks``: by node how many requests it takes to mark its ready pods. ``changes``: what ticks write of nodes beside that.
     An event of each node is told: one such event is in line before each request of that time.
     """
-    if not starts:
-        return
     since = {
         node.name: 0
         for node in snapshot.nodes

@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 
 from kubectl_evictplan.controllers.client_limits import ClientLimit
-from kubectl_evictplan.windows.client_buckets import Arrivals, few, within
+from kubectl_evictplan.windows.clients.buckets import Arrivals, few, within
 
 # So often an end is found to be later; what goes on for longer takes until all requests are through.
 _ROUNDS_MAX = 40

@@ -19,7 +19,7 @@ from kubectl_evictplan.kube.taints import no_execute_taints
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint
 from kubectl_evictplan.scenarios.actions.pods import SetTolerations
 from kubectl_evictplan.scenarios.scenario import Scenario
-from kubectl_evictplan.windows.client_buckets import Arrivals, line
+from kubectl_evictplan.windows.clients.buckets import Arrivals, line
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
 from kubectl_evictplan.windows.spans import Span
 

@@ -299,7 +299,7 @@ class OldRates:
         own.append(window)
 
     def _put_pods(self, by_node: dict[str, list[_Tainted]], horizon_ns: int) -> None:
-        from kubectl_evictplan.windows.late_rows import LateRows  # rarely needed
+        from kubectl_evictplan.windows.clients.late_rows import LateRows  # rarely needed
 
         rows = LateRows(self._result, self._configuration, horizon_ns)
         for pod in self._snapshot.pods:

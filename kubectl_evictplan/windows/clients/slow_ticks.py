@@ -19,7 +19,9 @@ import msgspec
 
 from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, TAINT_EVICTION
 from kubectl_evictplan.controllers.client_limits import (
+    AHEAD,
     GIVEN_UP,
+    OF_TAINT,
     ClientLimit,
     per_marked_pod,
     tick_limit,
@@ -29,8 +31,7 @@ from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
-from kubectl_evictplan.windows.client_buckets import Arrivals, Bucket
-from kubectl_evictplan.windows.first_ticks import AHEAD, FirstTicks, of_first_ticks
+from kubectl_evictplan.windows.clients.buckets import Arrivals, Bucket
 from kubectl_evictplan.windows.outcome import (
     READY,
     TAINT_ADDED,
@@ -46,7 +47,8 @@ from kubectl_evictplan.windows.spans import Span, later_spans, meets, merge_span
 from kubectl_evictplan.windows.unknowns.client_limits import ClientLimits
 
 if TYPE_CHECKING:
-    from kubectl_evictplan.windows.ticks_under_way import UnderWay
+    from kubectl_evictplan.windows.clients.first_ticks import FirstTicks
+    from kubectl_evictplan.windows.clients.ticks_under_way import UnderWay
 
 _FALSE = "False"
 # What the tick writes of a node that is heard: two taints less. Of one that was False: the status and one taint exchanged for another;
@@ -55,7 +57,7 @@ _TURNED, _SWAPPED = 5, 9
 # So many nodes a tick looks after at once; without pods to mark fewer have hardly anything to wait for.
 _WORKERS = 8
 # GET and PATCH of the pass, each behind an event.
-_OF_PASS = 4
+_OF_PASS = 2 * OF_TAINT
 
 
 class Late(msgspec.Struct, frozen=True):
@@ -96,7 +98,9 @@ def span_slow_ticks(
     marks = _marks(snapshot, configuration)
     under_way = None
     if unheard:
-        from kubectl_evictplan.windows.ticks_under_way import tick_under_way  # rarely needed
+        from kubectl_evictplan.windows.clients.ticks_under_way import (
+            tick_under_way,  # rarely needed
+        )
 
         under_way = tick_under_way(snapshot, scenario, configuration, limit, marks)
     if not (changes or starts or under_way):
@@ -110,12 +114,16 @@ def span_slow_ticks(
     if not writes.wait:
         return
     late = _late(result, writes, configuration, limit)
-    first = FirstTicks(starts, writes.late_at, scenario, result)
+    first = None
+    if starts:
+        from kubectl_evictplan.windows.clients.first_ticks import FirstTicks  # rarely needed
+
+        first = FirstTicks(starts, writes.late_at, scenario, result)
     # Who is given up before the start need not change any more.
     at_start_ns = writes.late_at((0, 0)) if under_way is not None else 0
-    if not (late or first.late_ns or at_start_ns):
+    if not (late or at_start_ns or (first is not None and first.late_ns)):
         return
-    from kubectl_evictplan.windows.old_rates import OldRates  # rarely needed
+    from kubectl_evictplan.windows.clients.old_rates import OldRates  # rarely needed
 
     sure = only_late(result, snapshot, scenario)
     together = {name for name, one in late.items() if one.together}
@@ -125,7 +133,9 @@ def span_slow_ticks(
     put_off(result, late, scenario, sure, first, at_start_ns)
     old_rates.put(scenario.end_ns)
     if any(key.what == TAINT_REMOVED for key, _ in result.nodes.windows):
-        from kubectl_evictplan.windows.late_removals import span_late_removals  # more rarely
+        from kubectl_evictplan.windows.clients.late_removals import (
+            span_late_removals,  # more rarely
+        )
 
         span_late_removals(result, *given)
 
@@ -154,12 +164,15 @@ class _Writes:
         self._since_ns = self._period_ns + int(limit.burst * SECOND_NS / limit.qps)
         self.of_change: dict[tuple[str, Span], int] = {}
         lots: dict[Span, tuple[int, int]] = {}
-        told = [(event.at_ns, event.latest_ns) for event in starts]
         turned = list(_changes(result, snapshot, configuration, marks))
         if under_way is not None:
             turned.append(("", (-under_way.since_ns, 0), under_way.requests + limit.burst))
-        begun = of_first_ticks(result, snapshot, told, marks, turned, limit)
-        for node, span, number in (*turned, *begun):
+        if starts:
+            from kubectl_evictplan.windows.clients.first_ticks import of_first_ticks  # rarely any
+
+            told = [(event.at_ns, event.latest_ns) for event in starts]
+            turned += list(of_first_ticks(result, snapshot, told, marks, turned, limit))
+        for node, span, number in turned:
             self.of_change[node, span] = number
             changes, requests = lots.get(span, (0, 0))
             lots[span] = changes + 1, requests + number
