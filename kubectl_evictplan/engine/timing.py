@@ -83,7 +83,8 @@ class Timing(msgspec.Struct, frozen=True, cache_hash=True):
         """
         if self.monitor_courses and warm:
             return LoopGrid.of_course(self.monitor_courses[0], origin_ns, unbounded=True)
-        for course in self.monitor_courses:
+        # Of several that begin at one instant only the last one lives to tick.
+        for course in reversed(self.monitor_courses):
             if origin_ns + course[0][0] == first_ns:
                 return LoopGrid.of_course(course, origin_ns, unbounded=False)
         return LoopGrid(first_ns, period_ns + self.monitor_cost_ns, unbounded=warm)

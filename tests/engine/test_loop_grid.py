@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubectl_evictplan.engine.event_queue import LoopGrid
+from kubectl_evictplan.engine.timing import Timing
 
 
 @pytest.mark.parametrize(
@@ -40,3 +41,10 @@ def test_runs_between_two_instants_are_all_that_come_one_after_the_other(
         while runs[-1] <= high:
             runs.append(grid.after(runs[-1]))
         assert list(grid.between(low, high)) == runs[:-1]
+
+
+def test_of_processes_that_begin_at_one_instant_the_last_one_ticks() -> None:
+    even, drifting, later = ((0, 5),), ((0, 5), (10, 6)), ((40, 5),)
+    timing = Timing(monitor_courses=(even, drifting, later))
+    grid = timing.ticks(0, 5, warm=False)
+    assert list(grid.between(0, 25)) == [0, 5, 10, 16, 22]
