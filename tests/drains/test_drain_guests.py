@@ -59,6 +59,15 @@ def test_in_the_stead_of_one_pod_there_is_one_on_all_nodes_of_a_process() -> Non
     assert latest(of_two(snapshot, 60, LATER, "a2"), "web-1") < 70
 
 
+def test_it_may_keep_others_waiting_on_any_of_these_nodes() -> None:
+    snapshot = cluster((FIRST, FIRST, "a2", "b2"))
+    bounds = of_two(snapshot, 60, LATER, "a2")
+    [turn] = (one for drain, one in bounds.turns.items() if drain.node == "a2")
+    assert turn.start.latest_ns is not None
+    # Both may be on the second node, and be let go there before the one that was there all the time: at a try each.
+    assert latest(bounds, "web-2") > turn.start.latest_ns / 1e9 + 10
+
+
 def test_unless_an_owner_lacks_pods_and_may_make_them_at_any_time() -> None:
     snapshot = cluster((FIRST, *OTHERS))
     workloads = tuple(replace(one, replicas=4) for one in snapshot.workloads)

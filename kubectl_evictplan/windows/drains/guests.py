@@ -39,11 +39,13 @@ class Guests:
         self._met_by: dict[OwnerKey, set[int]] = {}
         # By process and pod the first of its nodes on which another one may be in its stead.
         self._first_on: dict[tuple[int, str], NodeDrain] = {}
+        self._on: set[tuple[NodeDrain, str]] = set()
         for turn in plan.turns:
             for pod in turn.guests:
                 if (owner := owner_key(pod)) is not None:
                     self._met_by.setdefault(owner, set()).add(turn.drain.process)
                 self._first_on.setdefault((turn.drain.process, pod.key), turn.drain)
+                self._on.add((turn.drain, pod.key))
         self._is_followed = cache(self._follows)
 
     def deleted_by_ns(self, turn: PlannedTurn, pod: Pod) -> int | None:
@@ -57,8 +59,16 @@ class Guests:
 
     def is_elsewhere(self, turn: PlannedTurn, pod: Pod) -> bool:
         """Whether a guest of the turn is, if it is on any node of the process, the one of an earlier turn."""
+        return self.told_on(turn, pod) != turn.drain
+
+    def told_on(self, turn: PlannedTurn, pod: Pod) -> NodeDrain:
+        """The turn as whose guest one of the turn is told: where there is one at most, the first of those that may find it."""
         first = self._first_on[turn.drain.process, pod.key]
-        return first != turn.drain and self._is_one(pod)
+        return first if self._is_one(pod) else turn.drain
+
+    def may_be_on(self, drain: NodeDrain, pod: Pod) -> bool:
+        """Whether another one may be in the stead of a pod on that node."""
+        return (drain, pod.key) in self._on
 
     def is_ready(self, turn: PlannedTurn, pod: Pod) -> bool:
         """Whether the guest is Ready, and counted by its budget, before kubectl comes to the node."""

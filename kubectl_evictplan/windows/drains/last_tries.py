@@ -218,7 +218,7 @@ class LastTries:
     def _is_itself(self, turn: PlannedTurn, pod: Pod) -> frozenset[_Name]:
         """Names of requests that are not sent, or not for others, as long as the pod is there: nobody is in its stead then."""
         if pod in turn.guests:
-            return frozenset(((pod.key, turn.drain),))
+            return frozenset(((pod.key, self._progress.guests.told_on(turn, pod)),))
         own: set[_Name] = {(pod.key, None)}
         if self._progress.guests.are_in_their_stead(pod):
             own.update((pod.key, drain) for drain in self._begins)
@@ -254,6 +254,8 @@ class LastTries:
         away = [self._away(one) for one in requests]
         gone = [one.turn.delays(one.pod).gone for one in requests]
         turns = {one.turn.drain for one in requests}
+        if any(self._may_be_met(one, own) for one in requests):
+            turns.add(own)
         # kubectl is through with a node before it comes to the next one.
         before = {one for one in turns if one.process == own.process and one.place < own.place}
         ends_ns, never_ns = self._before.ends_ns, HORIZON_DEFAULT_MAX_NS
@@ -269,6 +271,11 @@ class LastTries:
             max(never_ns if one is None else one[1] for one in gone),
             any(one.counts for one in requests),
         )
+
+    def _may_be_met(self, one: Request, own: NodeDrain) -> bool:
+        """Whether a guest that is told of an earlier node of the process may be on that one."""
+        guest = one.pod in one.turn.guests and one.turn.drain.process == own.process
+        return guest and self._progress.guests.may_be_on(own, one.pod)
 
     def _stead_ns(self, requests: Sequence[Request]) -> int | None:
         known = [
