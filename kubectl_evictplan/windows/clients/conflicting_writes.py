@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.zone_states import FULL
 from kubectl_evictplan.kube.objects import NO_EXECUTE, NO_SCHEDULE, ClusterSnapshot
 from kubectl_evictplan.scenarios.scenario import Scenario
@@ -27,12 +26,7 @@ _CONFLICTS_MAX, _PAUSE_MAX_NS = 2, 200_000_000
 AGAIN_NS = _CONFLICTS_MAX * _PAUSE_MAX_NS
 
 
-def span_conflicts(
-    result: Exploration,
-    snapshot: ClusterSnapshot,
-    scenario: Scenario,
-    configuration: ControllerConfiguration,
-) -> None:
+def span_conflicts(result: Exploration, snapshot: ClusterSnapshot, scenario: Scenario) -> None:
     """Let windows of what such a tick does, and of what follows it, reach to where it is through at the latest.
 
     Of releases whose writes of taints conflict.
@@ -48,8 +42,7 @@ def span_conflicts(
     at_starts, in_ticks = _conflicts(result, starts, down)
     if not (at_starts or in_ticks):
         return
-    from kubectl_evictplan.windows.clients.late_removals import span_late_removals  # rarely needed
-    from kubectl_evictplan.windows.clients.slow_ticks import Late, put_off
+    from kubectl_evictplan.windows.clients.slow_ticks import Late, put_off  # rarely needed
 
     # What follows a first tick comes at times that follow from it.
     names = {key.node for key, _ in result.nodes.windows} if at_starts else in_ticks
@@ -58,7 +51,6 @@ def span_conflicts(
     since_ns = min((*(starts if at_starts else ()), *(down if in_ticks else ())))[0]
     sure = _undisturbed(result, snapshot, scenario, names)
     put_off(result, late, scenario, sure, since_ns=since_ns)
-    span_late_removals(result, snapshot, scenario, configuration)
 
 
 def _conflicts(

@@ -27,17 +27,23 @@ def let_clients_wait(
     given = snapshot, scenario, configuration
     rows = len(result.evictions) + len(result.cancels.windows) + len(result.nodes.windows)
     waits = not never_waits(snapshot, rows + sent, configuration)
-    if waits:
-        _let_ticks_wait(result, *given, sent)
-    if configuration.profile.taint_writes_conflict and (
-        any(event.manager_up for event in scenario.events)
-        or any(key.what == TAINT_REMOVED for key, _ in result.nodes.windows)
-    ):
-        from kubectl_evictplan.windows.clients.conflicting_writes import (
-            span_conflicts,  # rarely needed
-        )
+    shared = waits and _share_client(result, *given, sent)
+    shared_ns = result.ticks_late_ns
+    if waits and not shared:
+        from kubectl_evictplan.windows.clients.slow_ticks import span_slow_ticks  # rarely needed
 
-        span_conflicts(result, *given)
+        span_slow_ticks(result, *given)
+    if configuration.profile.taint_writes_conflict and (
+        any(event.manager_up for event in scenario.events) or _takes_taints_off(result)
+    ):
+        from kubectl_evictplan.windows.clients import conflicting_writes  # rarely needed
+
+        conflicting_writes.span_conflicts(result, snapshot, scenario)
+    # What comes of a shared client is told with it.
+    if result.ticks_late_ns > shared_ns and _takes_taints_off(result):
+        from kubectl_evictplan.windows.clients import late_removals  # rarely needed
+
+        late_removals.span_late_removals(result, *given)
     if waits and result.evictions:
         from kubectl_evictplan.windows.clients.arrivals import waits_of_deletions  # rarely needed
 
@@ -47,19 +53,20 @@ def let_clients_wait(
             throttled_evictions.span_client_limits(of_deletions, result, *given)
 
 
-def _let_ticks_wait(
+def _takes_taints_off(result: Exploration) -> bool:
+    return any(key.what == TAINT_REMOVED for key, _ in result.nodes.windows)
+
+
+def _share_client(
     result: Exploration,
     snapshot: ClusterSnapshot,
     scenario: Scenario,
     configuration: ControllerConfiguration,
     sent: int,
-) -> None:
-    given = snapshot, scenario, configuration
-    if not configuration.separate_taint_eviction:
-        from kubectl_evictplan.windows.clients.shared import span_shared_client  # old releases
+) -> bool:
+    """Whether ticks and passes wait for deletions, which is told then."""
+    if configuration.separate_taint_eviction:
+        return False
+    from kubectl_evictplan.windows.clients.shared import span_shared_client  # old releases
 
-        if span_shared_client(result, *given, sent):
-            return
-    from kubectl_evictplan.windows.clients.slow_ticks import span_slow_ticks  # rarely needed
-
-    span_slow_ticks(result, *given)
+    return span_shared_client(result, snapshot, scenario, configuration, sent)

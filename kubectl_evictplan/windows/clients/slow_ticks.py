@@ -98,11 +98,9 @@ def span_slow_ticks(
     marks = _marks(snapshot, configuration)
     under_way = None
     if unheard:
-        from kubectl_evictplan.windows.clients.ticks_under_way import (
-            tick_under_way,  # rarely needed
-        )
+        from kubectl_evictplan.windows.clients import ticks_under_way  # rarely needed
 
-        under_way = tick_under_way(snapshot, scenario, configuration, limit, marks)
+        under_way = ticks_under_way.tick_under_way(snapshot, scenario, configuration, limit, marks)
     if not (changes or starts or under_way):
         return
     if not (starts or "True" in snapshot.columns.distinct("ready")):
@@ -132,12 +130,6 @@ def span_slow_ticks(
     old_rates = OldRates(result, writes.late_at, together, sure, *given, at_start=at_start)
     put_off(result, late, scenario, sure, first, at_start_ns)
     old_rates.put(scenario.end_ns)
-    if any(key.what == TAINT_REMOVED for key, _ in result.nodes.windows):
-        from kubectl_evictplan.windows.clients.late_removals import (
-            span_late_removals,  # more rarely
-        )
-
-        span_late_removals(result, *given)
 
 
 class _Writes:
