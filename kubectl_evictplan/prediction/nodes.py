@@ -54,10 +54,12 @@ def node_reports(
     by_node: dict[str, list[NodeChange]] = {}
     repeated = set(_put_on_once_more(nominal, nodes))
     for key in {**entries, **windows}:
-        for found in _matched(entries.get(key, ()), windows.get(key, ())):
-            if found[1] is None and id(found[0]) in repeated:
+        several = windows.get(key, ())
+        for found, window in _matched(entries.get(key, ()), several):
+            if window is None and id(found) in repeated:
                 continue  # a new timeAdded, in the nominal run only: the node shows the taint already
-            by_node.setdefault(key[0], []).append(_change(key, *found, exploration.runs))
+            own = window or _once_more(found, several)
+            by_node.setdefault(key[0], []).append(_change(key, found, own, exploration.runs))
     names = exploration.affected | {node for node, *_ in entries}
     return tuple(
         _report(name, nodes.get(name), by_node.get(name, []), configuration)
@@ -135,6 +137,15 @@ def _matched(
         yield entry, own
     for window in left:
         yield None, window
+
+
+def _once_more(entry: AboutNode | None, windows: Sequence[WindowOverRuns]) -> WindowOverRuns | None:
+    """The window of an entry of the nominal run that comes once more than there are windows: possible within the nearest of them."""
+    if entry is None or not windows:
+        return None
+    own = min(windows, key=lambda w: abs(w.earliest_ns - entry.at_ns)).copied()
+    own.unsure = own.explored = True
+    return own
 
 
 # Entries that may change something that a node shows.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from building.builders import ns
+from building.builders import make_node, ns
 from drawn.drain_worlds import DrainedWorld
 from drawn.soak_worlds import draw_soak_world
 from realities.contradictions import (
@@ -16,8 +16,19 @@ from realities.contradictions import (
 )
 from realities.drawn_realities import World, draw_reality
 
-from kubectl_evictplan.cluster.timeline import TAINT_EVICTION, PodDeleted, Timeline
+from kubectl_evictplan.cluster.timeline import (
+    TAINT_EVICTION,
+    NodeBecameUnknown,
+    PodDeleted,
+    RunEntries,
+    Timeline,
+)
+from kubectl_evictplan.controllers.flags import resolve_configuration
+from kubectl_evictplan.kube.objects import ControlPlaneFlags
+from kubectl_evictplan.prediction.document import CERTAIN, POSSIBLE
+from kubectl_evictplan.prediction.nodes import node_reports
 from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.scenario import ControllerSettings
 from kubectl_evictplan.windows.explored import join_samples
 from kubectl_evictplan.windows.gathered import Gathered, Slot
 from kubectl_evictplan.windows.outcome import (
@@ -57,6 +68,22 @@ def test_a_sampled_end_of_silence_is_widened_by_what_ticks_can_cost_until_then()
     join_samples(result, ns(1), ns(30), drift_ns=ns(0.08))
     window = result.nodes.windows[silent, 0]
     assert (window.earliest_ns, window.latest_ns, window.unsure) == (ns(10.92), ns(12.08), True)
+
+
+def test_what_the_nominal_run_shows_more_often_than_any_window_is_possible_once_more() -> None:
+    result = Exploration()
+    result.runs = 1
+    silent = NodeChangeKey("n1", READY, "Unknown")
+    result.nodes.add((silent, 0), ns(11), ns(22), certain=True, runs=1)
+    nominal = Timeline(0, entries=[NodeBecameUnknown(ns(at), (), "n1", 0) for at in (12, 20)])
+    configuration = resolve_configuration(ControllerSettings("1.29.6"), ControlPlaneFlags())
+    given = RunEntries(nominal), result, {"n1": make_node("n1")}, configuration
+    [report] = node_reports(*given)
+    told = [
+        (one.certainty, one.earliest_seconds, one.offset_seconds, one.latest_seconds)
+        for one in report.changes
+    ]
+    assert told == [(CERTAIN, 11, 12, 22), (POSSIBLE, 11, 20, 22)]
 
 
 def test_what_happens_at_the_start_in_every_sample_is_exact_and_certain() -> None:
