@@ -245,7 +245,7 @@ def frozen_stretches(scenario: Scenario) -> tuple[Frozen, ...]:
         if event.manager_up is False and not open_:
             found.append(Frozen(event.at_ns, NEVER))
         elif event.manager_up and open_:
-            until = Between(event.at_ns, event.latest_ns).later(0, INFORMERS_FILLED_MAX_NS)
+            until = Between(*event.span).later(0, INFORMERS_FILLED_MAX_NS)
             found[-1] = replace(found[-1], until=until)
     return tuple(found)
 

@@ -212,7 +212,7 @@ _Instants = tuple[bool, int | None, tuple[int, int] | None]
 def _instants(
     certain: bool, entry: timeline.Entry | None, window: WindowOverRuns | None
 ) -> _Instants:
-    bounds_ns = (window.earliest_ns, window.latest_ns) if window is not None else None
+    bounds_ns = window.span if window is not None else None
     return certain, entry.at_ns if entry is not None else None, bounds_ns
 
 

@@ -176,6 +176,11 @@ class ScenarioEvent(msgspec.Struct, frozen=True, kw_only=True):
         """Offset of the latest instant at which it can happen; ``at_ns`` is the earliest."""
         return self.at_ns
 
+    @property
+    def span(self) -> tuple[int, int]:
+        """Offsets of the earliest and the latest instant at which it can happen."""
+        return self.at_ns, self.latest_ns
+
     def moved_to(self, at_ns: int) -> ScenarioEvent:
         """Return the event at an instant that is known."""
         return replace(self, at_ns=at_ns)

@@ -99,15 +99,15 @@ def _changes(
     result: Exploration, scenario: Scenario, names: Collection[str]
 ) -> dict[str, list[Span]]:
     """When something may make taint eviction look at all pods of a node again, by its name."""
-    starts = [(event.at_ns, event.latest_ns) for event in scenario.events if event.manager_up]
+    starts = [event.span for event in scenario.events if event.manager_up]
     found = {name: list(starts) for name in names}
     for (key, _), window in result.nodes.windows.items():
         if key.node in found and key.what in (TAINT_ADDED, TAINT_REMOVED):
             if key.value.endswith(f":{NO_EXECUTE}"):
-                found[key.node].append((window.earliest_ns, window.latest_ns))
+                found[key.node].append(window.span)
     for event in scenario.events:
         if event.node is not None and event.node.name in found:
-            found[event.node.name].append((event.at_ns, event.latest_ns))
+            found[event.node.name].append(event.span)
     return found
 
 
@@ -184,7 +184,7 @@ def _in_lines_made_anew(
 def _other_tolerations(pod: Pod, scenario: Scenario) -> Iterator[Span]:
     for event in scenario.events:
         if isinstance(event, SetTolerations) and pod.key in event.pods:
-            yield event.at_ns, event.latest_ns
+            yield event.span
 
 
 def _longest_ns(pod: Pod, scenario: Scenario) -> int:

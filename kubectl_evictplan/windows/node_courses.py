@@ -207,7 +207,7 @@ class NodeCourses:
         return draft
 
     def _follow(self, name: str, drafts: list[_Draft], index: int, event: ScenarioEvent) -> None:
-        newest, within = drafts[-1], (event.at_ns, event.latest_ns)
+        newest, within = drafts[-1], event.span
         if isinstance(event, StopKubelet):
             self._silence_before(name, drafts, index, event)
             if newest.silent is None:

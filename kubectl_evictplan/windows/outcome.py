@@ -172,6 +172,11 @@ class WindowOverRuns(msgspec.Struct):
     # It rests on runs that do not stand for all, and no bound of it is proven.
     explored: bool = False
 
+    @property
+    def span(self) -> Span:
+        """Both ends."""
+        return self.earliest_ns, self.latest_ns
+
     def copied(self) -> WindowOverRuns:
         """Another one, for another occurrence that fell alike."""
         return WindowOverRuns(

@@ -33,6 +33,6 @@ def _lives(scenario: Scenario) -> Iterator[ProcessLife]:
         if begins is not None:
             # A start replaces a process that runs.
             yield ProcessLife(begins, event.latest_ns, warm)
-        begins, warm = ((event.at_ns, event.latest_ns) if event.manager_up else None), False
+        begins, warm = (event.span if event.manager_up else None), False
     if begins is not None:
         yield ProcessLife(begins, NEVER_NS, warm)

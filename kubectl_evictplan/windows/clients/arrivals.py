@@ -258,7 +258,7 @@ class DeletionArrivals:
             found += [*self._begun_before(alike), *self._of_drains(alike)]
             for (cancel, _), window in self._result.cancels.windows.items():
                 number = self._numbers.get(cancel.pod, 1)
-                found.append(_arrivals((window.earliest_ns, window.latest_ns), 0, number))
+                found.append(_arrivals(window.span, 0, number))
         return found
 
     def _deleted_before(self) -> Iterator[Arrivals]:
@@ -298,11 +298,11 @@ class DeletionArrivals:
         if controller != TAINT_EVICTION:
             return _Again([], [])
         written, events = self._taints_written_again(), self._scenario.events
-        begins = [(event.at_ns, event.latest_ns) for event in events if event.manager_up]
+        begins = [event.span for event in events if event.manager_up]
         changed: Counter[Span] = Counter()
         for event in events:
             if isinstance(event, SetTolerations):
-                changed[event.at_ns, event.latest_ns] += len(event.pods)
+                changed[event.span] += len(event.pods)
         told = [_arrivals(span, ceil(number * self._tries)) for span, number in changed.items()]
         if not (written or begins):
             return _Again(told, told)
@@ -384,7 +384,7 @@ class DeletionArrivals:
         for event in self._scenario.events:
             if isinstance(event, AddTaint | RemoveTaint):
                 for name in event.nodes:
-                    found[name].append((event.at_ns, event.latest_ns))
+                    found[name].append(event.span)
         for node in self._snapshot.nodes:
             if node.taints and node.name in found and no_execute_taints(node.taints):
                 found[node.name].append(_BEFORE)
@@ -417,7 +417,7 @@ class DeletionArrivals:
         several: Counter[Span] = Counter()
         for (key, _), window in self._result.nodes.windows.items():
             if key.what == READY:
-                span = window.earliest_ns, window.latest_ns
+                span = window.span
                 several[span] += _PER_CHANGE + PER_MARKED_POD * pods[key.node]
         for span, number in several.items():
             yield _arrivals(span, 0, number)

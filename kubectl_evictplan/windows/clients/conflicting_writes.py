@@ -31,12 +31,8 @@ def span_conflicts(result: Exploration, snapshot: ClusterSnapshot, scenario: Sce
 
     Of releases whose writes of taints conflict.
     """
-    starts = [(event.at_ns, event.latest_ns) for event in scenario.events if event.manager_up]
-    down = [
-        (window.earliest_ns, window.latest_ns)
-        for (key, _), window in result.zones.windows.items()
-        if key.state == FULL
-    ]
+    starts = [event.span for event in scenario.events if event.manager_up]
+    down = [window.span for (key, _), window in result.zones.windows.items() if key.state == FULL]
     if not (starts or down):
         return
     at_starts, in_ticks = _conflicts(result, starts, down)
@@ -61,14 +57,14 @@ def _conflicts(
     given_up: defaultdict[str, list[Span]] = defaultdict(list)
     for (key, _), window in result.nodes.windows.items():
         if follows_ticks(key) and key.value.endswith(f":{NO_SCHEDULE}"):
-            by_worker[key.node].append((window.earliest_ns, window.latest_ns))
+            by_worker[key.node].append(window.span)
         elif key.what == READY and follows_ticks(key):
-            given_up[key.node].append((window.earliest_ns, window.latest_ns))
+            given_up[key.node].append(window.span)
     at_starts, in_ticks = set[str](), set[str]()
     for (key, _), window in result.nodes.windows.items():
         if not (follows_ticks(key) and key.value.endswith(f":{NO_EXECUTE}")):
             continue
-        span = window.earliest_ns, window.latest_ns
+        span = window.span
         # Also a pass meets the worker of a node that the first tick puts in line; the end of that tick waits for it.
         if meets(starts, span):
             if any(meets(starts, other) for other in by_worker[key.node]):
@@ -89,7 +85,7 @@ def _undisturbed(
     nodes = {pod.key: pod.node_name for pod in pods if pod.key in touched}
     for event in scenario.events:
         for name in {*event.touched_nodes, *(nodes.get(key, "") for key in event.pods)}:
-            happens[name].append((event.at_ns, event.latest_ns))
+            happens[name].append(event.span)
     disturbed = {
         key.node
         for (key, _), window in result.nodes.windows.items()

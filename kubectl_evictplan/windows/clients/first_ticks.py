@@ -48,7 +48,7 @@ def of_first_ticks(
         if key.what == TAINT_ADDED and follows_ticks(key):
             since[key.node] = min(since.get(key.node, window.earliest_ns), window.earliest_ns)
         if key.what in (TAINT_ADDED, TAINT_REMOVED) and key.value.endswith(f":{NO_SCHEDULE}"):
-            corrected.append((window.earliest_ns, window.latest_ns))
+            corrected.append(window.span)
     zones = max(len(result.waiting), 1)
     down = [node.name for node in snapshot.nodes if node.ready_status != "True"]
     # Who was ready at the start the process before it has marked.
@@ -81,7 +81,7 @@ class FirstTicks:
         scenario: Scenario,
         result: Exploration,
     ) -> None:
-        spans = [(event.at_ns, event.latest_ns) for event in starts]
+        spans = [event.span for event in starts]
         self._spans = [span for span in spans if late_at(span)]
         self.late_ns = max(map(late_at, self._spans), default=0)
         self.since_ns = min((low for low, _ in self._spans), default=0)
@@ -100,8 +100,8 @@ class FirstTicks:
         found: defaultdict[str, list[Span]] = defaultdict(list)
         for event in self._scenario.events:
             for name in event.touched_nodes:
-                found[name].append((event.at_ns, event.latest_ns))
+                found[name].append(event.span)
         for (key, _), window in self._result.nodes.windows.items():
             if key.what == READY:
-                found[key.node].append((window.earliest_ns, window.latest_ns))
+                found[key.node].append(window.span)
         return dict(found)

@@ -110,7 +110,7 @@ def _put(added: Iterable[WindowOverRuns], node: Node | None, taint: Taint) -> It
         taint.key == each.key and is_lifecycle_no_execute(each) for each in node.taints
     ):
         yield None
-    yield from ((window.earliest_ns, window.latest_ns) for window in added)
+    yield from (window.span for window in added)
 
 
 def _removed_by_ns(removals: Iterable[WindowOverRuns], put: Span | None) -> int | None:

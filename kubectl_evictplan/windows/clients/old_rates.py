@@ -86,7 +86,7 @@ class OldRates:
         self._changes: defaultdict[str, list[tuple[int, int, str]]] = defaultdict(list)
         for (key, _), window in result.nodes.windows.items():
             if key.what == READY:
-                self._changes[key.node].append((window.earliest_ns, window.latest_ns, key.value))
+                self._changes[key.node].append((*window.span, key.value))
         # From 1.34 on the tick that finds a node puts it in line; before that the next one does.
         at_once = configuration.profile.taint_on_current_condition
         self._queued_ns = 0 if at_once else configuration.node_monitor_period_ns
@@ -121,7 +121,7 @@ class OldRates:
         ):
             return None
         spans = [
-            (window.earliest_ns, window.latest_ns)
+            window.span
             for (key, _), window in self._result.zones.windows.items()
             if key.state == FULL
         ]
@@ -138,7 +138,7 @@ class OldRates:
         """
         configuration, together = self._configuration, list[Span]()
         for (key, _), window in self._result.zones.windows.items():
-            span = window.earliest_ns, window.latest_ns
+            span = window.span
             late_ns = self._late_at(span)
             if late_ns and self._all_down is not None and key.state == FULL:
                 together.append((span[0], span[1] + late_ns))
@@ -151,7 +151,7 @@ class OldRates:
             if not self._given_up.isdisjoint(names):
                 higher.append((0, self._late_at((0, 0))))
             for (key, _), window in self._result.zones.windows.items():
-                span = window.earliest_ns, window.latest_ns
+                span = window.span
                 changes = key.zone == zone and PARTIAL in self._states[zone]
                 if changes and (late_ns := self._late_at(span)):
                     spans = lower if key.state == NORMAL else higher

@@ -332,8 +332,7 @@ class _SharedClient:
             if _decides(event)
         ]
         ends = [
-            (window.earliest_ns, window.latest_ns, key.node)
-            for (key, _), window in self._result.cancels.windows.items()
+            (*window.span, key.node) for (key, _), window in self._result.cancels.windows.items()
         ]
         for write in self._writes:
             of_node, high_ns = late[write.key.node], write.span[1]
@@ -366,9 +365,9 @@ def _writes(result: Exploration, snapshot: ClusterSnapshot, scenario: Scenario) 
         if event.pod is not None:
             ready[event.pod.node_name] += 1
         if event.manager_up:
-            yield _Write(_NEW_PROCESS, (event.at_ns, event.latest_ns), len(snapshot.nodes))
+            yield _Write(_NEW_PROCESS, event.span, len(snapshot.nodes))
     for (key, _), window in result.nodes.windows.items():
-        span = window.earliest_ns, window.latest_ns
+        span = window.span
         if key.what == READY:
             marked = 0 if key.value == "True" else PER_MARKED_POD * ready[key.node]
             yield _Write(key, span, GIVEN_UP + marked)

@@ -162,7 +162,7 @@ class _Writes:
         if starts:
             from kubectl_evictplan.windows.clients.first_ticks import of_first_ticks  # rarely any
 
-            told = [(event.at_ns, event.latest_ns) for event in starts]
+            told = [event.span for event in starts]
             turned += list(of_first_ticks(result, snapshot, told, marks, turned, limit))
         for node, span, number in turned:
             self.of_change[node, span] = number
@@ -273,7 +273,7 @@ def _changes(
             # Who was not ready before has no pods to mark.
             marked = 0 if key.value == "True" else marks.get(key.node, 0)
             number = max(GIVEN_UP + marked, turned if key.node in swapped else 0)
-            yield key.node, (window.earliest_ns, window.latest_ns), number
+            yield key.node, window.span, number
 
 
 def ready_pods(snapshot: ClusterSnapshot) -> Counter[str]:
@@ -309,7 +309,7 @@ def _late(
     given_up: defaultdict[str, list[Span]] = defaultdict(list)
     for (key, _), window in result.nodes.windows.items():
         if key.what == READY:
-            given_up[key.node].append((window.earliest_ns, window.latest_ns))
+            given_up[key.node].append(window.span)
     period_ns = configuration.node_monitor_period_ns
     for span, names in _courses(result):
         # Thousands of nodes are given up by the same ticks.
@@ -356,7 +356,7 @@ def _courses(result: Exploration) -> Iterator[tuple[Span, list[str]]]:
     ends: dict[str, Span] = {}
     for (key, _), window in result.nodes.windows.items():
         if follows_ticks(key) and (key.what == READY or key.what == TAINT_ADDED):
-            low_ns, high_ns = ends.get(key.node, (window.earliest_ns, window.latest_ns))
+            low_ns, high_ns = ends.get(key.node, window.span)
             ends[key.node] = min(low_ns, window.earliest_ns), max(high_ns, window.latest_ns)
     zone_of = {name: zone for zone, names in result.waiting.items() for name in names}
     by_zone: defaultdict[str, list[tuple[Span, str]]] = defaultdict(list)

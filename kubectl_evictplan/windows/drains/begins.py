@@ -19,7 +19,7 @@ def pause_after(turn: PlannedTurn) -> Range:
 
 def first_start(event: Drain) -> Range:
     """When kubectl begins with the first node."""
-    return plus((event.at_ns, event.latest_ns), until_first_node(len(event.nodes)))
+    return plus(event.span, until_first_node(len(event.nodes)))
 
 
 def ends_before(calm_ns: int, start: Range, passing: Passing) -> bool:

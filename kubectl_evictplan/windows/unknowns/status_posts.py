@@ -71,7 +71,7 @@ def _newest(snapshot: ClusterSnapshot, scenario: Scenario, index: int, name: str
     for event in scenario.events[:index]:
         posts = isinstance(event, PostReady | StartKubelet) and name in event.nodes
         if posts or (event.node is not None and event.node.name == name):
-            found = _Post((event.at_ns, event.latest_ns), changed=True)
+            found = _Post(event.span, changed=True)
     return found
 
 

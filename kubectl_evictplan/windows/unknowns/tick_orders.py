@@ -174,7 +174,7 @@ class TickOrders:
                     return None
                 found[-1] = replace(found[-1], end_ns=event.at_ns)
             if event.manager_up:
-                found.append(Process((event.at_ns, event.latest_ns), None, cuts=self._begin_cuts))
+                found.append(Process(event.span, None, cuts=self._begin_cuts))
         return found or None
 
     @cached_property
