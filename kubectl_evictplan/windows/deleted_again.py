@@ -31,8 +31,6 @@ from kubectl_evictplan.scenarios.actions.pods import SetTolerations
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.running_timers import running_timer
 from kubectl_evictplan.windows.outcome import (
-    TAINT_ADDED,
-    TAINT_REMOVED,
     EvictionKey,
     Exploration,
     PossibleEviction,
@@ -101,10 +99,9 @@ def _changes(
     """When something may make taint eviction look at all pods of a node again, by its name."""
     starts = [event.span for event in scenario.events if event.manager_up]
     found = {name: list(starts) for name in names}
-    for (key, _), window in result.nodes.windows.items():
-        if key.node in found and key.what in (TAINT_ADDED, TAINT_REMOVED):
-            if key.value.endswith(f":{NO_EXECUTE}"):
-                found[key.node].append(window.span)
+    written = result.when(lambda key: key.node in found and key.effect == NO_EXECUTE)
+    for name, spans in written.items():
+        found[name] += spans
     for event in scenario.events:
         if event.node is not None and event.node.name in found:
             found[event.node.name].append(event.span)

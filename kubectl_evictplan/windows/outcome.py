@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
 from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -137,6 +139,16 @@ class NodeChangeKey(NamedTuple):
     what: str
     value: str
 
+    @property
+    def effect(self) -> str:
+        """That of the taint which the node gets or loses; "" where it is something else."""
+        return self.value.rpartition(":")[2] if self.what in (TAINT_ADDED, TAINT_REMOVED) else ""
+
+
+def is_ready(key: NodeChangeKey) -> bool:
+    """Whether the Ready condition changes."""
+    return key.what == READY
+
 
 def follows_ticks(key: NodeChangeKey) -> bool:
     """Whether node lifecycle decides when it happens, not an event of the scenario."""
@@ -224,6 +236,13 @@ class WindowTable(Generic[Key]):
             earliest_ns = max(at_ns - padding_ns, started_ns, 0)
             self.add((key, ordinal), earliest_ns, at_ns + padding_ns, certain=True, runs=1)
 
+    def by_key(self) -> dict[Key, list[WindowOverRuns]]:
+        """All windows of each key, the first occurrence first."""
+        found: defaultdict[Key, list[WindowOverRuns]] = defaultdict(list)
+        for key, ordinal in sorted(self.windows, key=itemgetter(1)):
+            found[key].append(self.windows[key, ordinal])
+        return dict(found)
+
     def drop_after(self, horizon_ns: int) -> None:
         """Forget what only happens after the horizon; what may is not certain, and told up to it.
 
@@ -280,6 +299,14 @@ class Exploration:
         self.ticks_late_ns = 0
         # By how much windows that follow a monitor tick are widened: not every phase was tried.
         self.padding_ns = 0
+
+    def when(self, wanted: Callable[[NodeChangeKey], bool]) -> defaultdict[str, list[Span]]:
+        """By node when those of its changes happen that are wanted."""
+        found: defaultdict[str, list[Span]] = defaultdict(list)
+        for (key, _), window in self.nodes.windows.items():
+            if wanted(key):
+                found[key.node].append(window.span)
+        return found
 
     def waits_alone(self, name: str) -> bool:
         """Whether nobody else waits in any run in the zones in which the node does."""

@@ -30,6 +30,7 @@ from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.playback import NodePlayback
 from kubectl_evictplan.simulation.running_timers import running_timer
 from kubectl_evictplan.simulation.simulate import simulate
+from kubectl_evictplan.windows.spans import Span
 
 
 class EventIndex:
@@ -256,6 +257,19 @@ def pods_of(snapshot: ClusterSnapshot, scenario: Scenario) -> Iterator[Pod]:
     """All pods there ever are."""
     yield from snapshot.pods
     yield from (event.pod for event in scenario.events if event.pod is not None)
+
+
+def happenings(
+    events: Sequence[ScenarioEvent], pods: Iterable[Pod] = ()
+) -> defaultdict[str, list[Span]]:
+    """By node when something happens to it, or to those of the ``pods`` that are there."""
+    touched = {key for event in events for key in event.pods}
+    node_of = {pod.key: pod.node_name for pod in pods if pod.key in touched} if touched else {}
+    found: defaultdict[str, list[Span]] = defaultdict(list)
+    for event in events:
+        for name in {*event.touched_nodes, *(node_of.get(key, "") for key in event.pods)}:
+            found[name].append(event.span)
+    return found
 
 
 def nodes_of_touched_pods(snapshot: ClusterSnapshot, scenario: Scenario) -> set[str]:

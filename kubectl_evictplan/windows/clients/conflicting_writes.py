@@ -7,18 +7,18 @@ for the first time, or a tick finds a node silent with which all zones are down.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from kubectl_evictplan.controllers.node_lifecycle.zone_states import FULL
 from kubectl_evictplan.kube.objects import NO_EXECUTE, NO_SCHEDULE, ClusterSnapshot
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.outcome import (
-    READY,
     TAINT_REMOVED,
     Exploration,
     follows_ticks,
+    is_ready,
 )
+from kubectl_evictplan.windows.pod_worlds import happenings
 from kubectl_evictplan.windows.spans import Span, meets
 
 # A worker puts one taint on and takes another one off, each of which a write may meet; the longest pause.
@@ -53,16 +53,11 @@ def _conflicts(
     result: Exploration, starts: Sequence[Span], down: Sequence[Span]
 ) -> tuple[set[str], set[str]]:
     """Nodes of which two write at once: at the start of a process, and where a zone gets ``down`` with them."""
-    by_worker: defaultdict[str, list[Span]] = defaultdict(list)
-    given_up: defaultdict[str, list[Span]] = defaultdict(list)
-    for (key, _), window in result.nodes.windows.items():
-        if follows_ticks(key) and key.value.endswith(f":{NO_SCHEDULE}"):
-            by_worker[key.node].append(window.span)
-        elif key.what == READY and follows_ticks(key):
-            given_up[key.node].append(window.span)
+    by_worker = result.when(lambda key: follows_ticks(key) and key.effect == NO_SCHEDULE)
+    given_up = result.when(lambda key: follows_ticks(key) and is_ready(key))
     at_starts, in_ticks = set[str](), set[str]()
     for (key, _), window in result.nodes.windows.items():
-        if not (follows_ticks(key) and key.value.endswith(f":{NO_EXECUTE}")):
+        if not (follows_ticks(key) and key.effect == NO_EXECUTE):
             continue
         span = window.span
         # Also a pass meets the worker of a node that the first tick puts in line; the end of that tick waits for it.
@@ -79,17 +74,12 @@ def _undisturbed(
     result: Exploration, snapshot: ClusterSnapshot, scenario: Scenario, names: Iterable[str]
 ) -> set[str]:
     """Those of the nodes to which nothing happens just after what node lifecycle does to them."""
-    happens: defaultdict[str, list[Span]] = defaultdict(list)
-    touched = {key for event in scenario.events for key in event.pods}
-    pods = snapshot.pods if touched else ()
-    nodes = {pod.key: pod.node_name for pod in pods if pod.key in touched}
-    for event in scenario.events:
-        for name in {*event.touched_nodes, *(nodes.get(key, "") for key in event.pods)}:
-            happens[name].append(event.span)
+    happens = happenings(scenario.events, snapshot.pods)
     disturbed = {
         key.node
         for (key, _), window in result.nodes.windows.items()
-        if meets(happens[key.node], (window.latest_ns + 1, window.latest_ns + AGAIN_NS))
+        if key.node in happens
+        and meets(happens[key.node], (window.latest_ns + 1, window.latest_ns + AGAIN_NS))
     }
     disturbed.update(
         row.node

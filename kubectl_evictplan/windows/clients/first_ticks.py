@@ -5,7 +5,6 @@ It takes all taints off, workers beside it correct those that let nobody onto a 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
@@ -15,13 +14,13 @@ from kubectl_evictplan.kube.objects import NO_SCHEDULE, ClusterSnapshot
 from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.windows.outcome import (
-    READY,
     TAINT_ADDED,
-    TAINT_REMOVED,
     Exploration,
     WindowOverRuns,
     follows_ticks,
+    is_ready,
 )
+from kubectl_evictplan.windows.pod_worlds import happenings
 from kubectl_evictplan.windows.spans import Span, meets
 
 
@@ -47,7 +46,7 @@ def of_first_ticks(
     for (key, _), window in result.nodes.windows.items():
         if key.what == TAINT_ADDED and follows_ticks(key):
             since[key.node] = min(since.get(key.node, window.earliest_ns), window.earliest_ns)
-        if key.what in (TAINT_ADDED, TAINT_REMOVED) and key.value.endswith(f":{NO_SCHEDULE}"):
+        if key.effect == NO_SCHEDULE:
             corrected.append(window.span)
     zones = max(len(result.waiting), 1)
     down = [node.name for node in snapshot.nodes if node.ready_status != "True"]
@@ -91,17 +90,12 @@ class FirstTicks:
         """Whether only a first tick takes the taint off, which decided it at its start, and nothing happens to the node until it does."""
         low_ns, high_ns = window.earliest_ns, window.latest_ns + late_ns
         by_first = any(low <= low_ns and window.latest_ns <= high for low, high in self._spans)
-        happenings = self._happenings.get(name, ())
-        return by_first and not meets(happenings, (low_ns, high_ns))
+        return by_first and not meets(self._happenings.get(name, ()), (low_ns, high_ns))
 
     @cached_property
     def _happenings(self) -> dict[str, list[Span]]:
         """By node when something happens to it."""
-        found: defaultdict[str, list[Span]] = defaultdict(list)
-        for event in self._scenario.events:
-            for name in event.touched_nodes:
-                found[name].append(event.span)
-        for (key, _), window in self._result.nodes.windows.items():
-            if key.what == READY:
-                found[key.node].append(window.span)
+        found = happenings(self._scenario.events)
+        for name, spans in self._result.when(is_ready).items():
+            found[name] += spans
         return dict(found)

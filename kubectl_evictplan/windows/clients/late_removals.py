@@ -90,9 +90,7 @@ def _running(
 def _taken_off(result: Exploration, nodes: dict[str, Node]) -> dict[str, list[_Tainted]]:
     """By node the taints of node lifecycle that ticks take off again."""
     found: defaultdict[str, list[_Tainted]] = defaultdict(list)
-    windows: defaultdict[NodeChangeKey, list[WindowOverRuns]] = defaultdict(list)
-    for (key, _), window in result.nodes.windows.items():
-        windows[key].append(window)
+    windows = result.nodes.by_key()
     for key, removals in windows.items():
         taint = LIFECYCLE_NO_EXECUTE.get(key.value)
         if key.what != TAINT_REMOVED or taint is None:

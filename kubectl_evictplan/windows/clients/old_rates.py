@@ -236,13 +236,8 @@ class OldRates:
 
     @cached_property
     def _windows(self) -> dict[NodeChangeKey, list[WindowOverRuns]]:
-        """Of taints of node lifecycle, in order."""
-        found: dict[NodeChangeKey, list[WindowOverRuns]] = {}
-        every = sorted(self._result.nodes.windows.items(), key=lambda one: one[0][1])
-        for (key, _), window in every:
-            if key.what in (TAINT_ADDED, TAINT_REMOVED):
-                found.setdefault(key, []).append(window)
-        return found
+        """Of each change, in order."""
+        return self._result.nodes.by_key()
 
     # -- what is told ----------------------------------------------------------------------------------
 

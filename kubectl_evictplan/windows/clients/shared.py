@@ -371,7 +371,7 @@ def _writes(result: Exploration, snapshot: ClusterSnapshot, scenario: Scenario) 
         if key.what == READY:
             marked = 0 if key.value == "True" else PER_MARKED_POD * ready[key.node]
             yield _Write(key, span, GIVEN_UP + marked)
-        elif follows_ticks(key) and key.value.endswith(NO_EXECUTE):
+        elif follows_ticks(key) and key.effect == NO_EXECUTE:
             yield _Write(key, span, OF_TAINT)
 
 

@@ -41,6 +41,7 @@ from kubectl_evictplan.windows.outcome import (
     PossibleEviction,
     WindowOverRuns,
     follows_ticks,
+    is_ready,
 )
 from kubectl_evictplan.windows.pod_worlds import nodes_of_touched_pods
 from kubectl_evictplan.windows.spans import Span, later_spans, meets, merge_spans
@@ -306,10 +307,7 @@ def _late(
 ) -> dict[str, Late]:
     """By node how late it is, and what follows it."""
     profile, late = configuration.profile, dict[str, Late]()
-    given_up: defaultdict[str, list[Span]] = defaultdict(list)
-    for (key, _), window in result.nodes.windows.items():
-        if key.what == READY:
-            given_up[key.node].append(window.span)
+    given_up = result.when(is_ready)
     period_ns = configuration.node_monitor_period_ns
     for span, names in _courses(result):
         # Thousands of nodes are given up by the same ticks.
