@@ -8,12 +8,14 @@ import pytest
 from building.builders import make_event, make_node, make_pod, make_scenario, make_snapshot
 from building.warning_runs import configured
 
+from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import Node, Pod
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ScenarioEvent
+from kubectl_evictplan.windows.clients.first_ticks import FirstTicks
 from kubectl_evictplan.windows.clients.slow_ticks import Late, put_off
-from kubectl_evictplan.windows.outcome import Exploration
+from kubectl_evictplan.windows.outcome import READY, TAINT_REMOVED, Exploration, NodeChangeKey
 
 NODES = [make_node(name, zone="a") for name in ("n1", "n2", "n3", "n4", "n5", "n6", "n7")]
 UNKNOWN, TAINT = "Unknown", "node.kubernetes.io/unreachable:NoExecute"
@@ -241,3 +243,19 @@ def test_ticks_are_as_late_as_all_that_makes_them_late() -> None:
     for late_ns in (5, 2):
         put_off(result, {"n1": Late(0, late_ns, late_ns)}, scenario, frozenset())
     assert (result.ticks_late_ns, result.late_ns) == (7, 7)
+
+
+def test_nothing_that_comes_late_meets_what_a_first_tick_surely_takes_off() -> None:
+    result, late_ns = Exploration(), 5 * SECOND_NS
+    for name in ("n1", "n2"):
+        removal = NodeChangeKey(name, TAINT_REMOVED, TAINT)
+        result.nodes.add((removal, 0), 10 * SECOND_NS, 10 * SECOND_NS, certain=True, runs=1)
+    ready = NodeChangeKey("n2", READY, UNKNOWN)
+    result.nodes.add((ready, 0), 3 * SECOND_NS, 8 * SECOND_NS, certain=True, runs=1)
+    scenario = make_scenario([make_event(10, "controller-start")], horizon=100)
+    first = FirstTicks(scenario.events, lambda _: late_ns, scenario, result)
+
+    put_off(result, {"n2": Late(late_ns, late_ns, late_ns)}, scenario, frozenset(), first)
+
+    unsure = {key.node: w.unsure for (key, _), w in result.nodes.windows.items() if key != ready}
+    assert unsure == {"n1": False, "n2": True}

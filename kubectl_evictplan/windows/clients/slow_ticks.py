@@ -429,7 +429,8 @@ def put_off(
         lows.append(first_ticks.since_ns)
     if since_ns is None:
         since_ns = 0 if at_start_ns else min(lows, default=0)
-    for (change, _), window in changes:
+    # Whether a removal is sure depends on how late everything else is.
+    for (change, _), window in sorted(changes, key=lambda one: one[0][0].what == TAINT_REMOVED):
         if not follows_ticks(change) or window.latest_ns < since_ns:
             continue
         # A tick takes taints off whoever has them once all zones are down.
