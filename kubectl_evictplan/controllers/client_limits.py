@@ -18,8 +18,6 @@ _QPS, _BURST = 5.0, 10
 PROCESS_NS = 5 * SECOND_NS
 # What the tick writes of a node that was ready and is given up: the status, an event, GET and PATCH for a taint.
 GIVEN_UP = 4
-# ... and of each of its ready pods: the status, and an event.
-PER_MARKED_POD = 2
 # To take a taint off, or to put it back: GET and PATCH.
 OF_TAINT = 2
 # So many requests of each node may be in line before that: of an event, the tick, and the workers for the other taint.
@@ -47,8 +45,8 @@ class ClientLimit(msgspec.Struct, frozen=True):
 
 
 def per_marked_pod(configuration: ControllerConfiguration) -> int:
-    """How many requests a tick makes of a ready pod that it marks."""
-    return PER_MARKED_POD if configuration.profile.tells_of_marked_pods else 1
+    """How many requests a tick makes of a ready pod that it marks: the status, and perhaps an event."""
+    return 2 if configuration.profile.tells_of_marked_pods else 1
 
 
 def client_limit(configuration: ControllerConfiguration) -> ClientLimit | None:

@@ -69,6 +69,13 @@ def test_a_taint_does_not_wait_for_what_is_deleted_because_of_it() -> None:
     assert many == few
 
 
+def test_from_1_19_on_an_event_of_each_marked_pod_goes_through_it_as_well() -> None:
+    marked = [make_pod(f"ready-{place}", "n2", ready="True") for place in range(40)]
+    pods = [*crowd(110, "n1"), *marked]
+    before, after = (change(told(release, pods), UNKNOWN) for release in ("1.18", "1.19"))
+    assert after.latest_seconds - before.latest_seconds == pytest.approx(40 / 20, abs=0.01)
+
+
 def test_what_follows_a_late_taint_is_as_late() -> None:
     late = [*crowd(110, "n1"), *crowd(1, "n2")]
     taint = change(told("1.25", late), TAINT)

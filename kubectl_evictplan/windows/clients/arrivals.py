@@ -17,10 +17,10 @@ import msgspec
 
 from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, POD_GC, TAINT_EVICTION
 from kubectl_evictplan.controllers.client_limits import (
-    PER_MARKED_POD,
     PROCESS_NS,
     ClientLimit,
     client_limit,
+    per_marked_pod,
     requests_per_eviction,
 )
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
@@ -414,11 +414,10 @@ class DeletionArrivals:
         pods: Counter[str] = Counter()
         for pod in self._snapshot.pods:
             pods[pod.node_name] += self._number(pod)
-        several: Counter[Span] = Counter()
+        several, per_pod = Counter[Span](), per_marked_pod(self._configuration)
         for (key, _), window in self._result.nodes.windows.items():
             if key.what == READY:
-                span = window.span
-                several[span] += _PER_CHANGE + PER_MARKED_POD * pods[key.node]
+                several[window.span] += _PER_CHANGE + per_pod * pods[key.node]
         for span, number in several.items():
             yield _arrivals(span, 0, number)
 

@@ -28,13 +28,13 @@ def of_first_ticks(
     result: Exploration,
     snapshot: ClusterSnapshot,
     starts: Sequence[Span],
-    marks: Mapping[str, int],
+    of_pods: Mapping[str, int],
     changes: Iterable[tuple[str, Span, int]],
     limit: ClientLimit,
 ) -> Iterator[tuple[str, Span, int]]:
     """What each writes of all nodes that may be tainted, and of pods that are ready where no node is.
 
-    ``marks``: by node how many requests it takes to mark its ready pods. ``changes``: what ticks write of nodes beside that.
+    ``of_pods``: by node how many requests it takes to mark its ready pods. ``changes``: what ticks write of nodes beside that.
     An event of each node is told: one such event is in line before each request of that time.
     """
     since = {
@@ -51,7 +51,7 @@ def of_first_ticks(
     zones = max(len(result.waiting), 1)
     down = [node.name for node in snapshot.nodes if node.ready_status != "True"]
     # Who was ready at the start the process before it has marked.
-    marked = sum(marks.get(name, 0) for name in down)
+    marked = sum(of_pods.get(name, 0) for name in down)
     events = len(snapshot.nodes)
     told_ns = int(events * SECOND_NS / limit.qps)
     for span in starts:

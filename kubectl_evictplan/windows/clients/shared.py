@@ -21,9 +21,9 @@ from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
 from kubectl_evictplan.controllers.client_limits import (
     GIVEN_UP,
     OF_TAINT,
-    PER_MARKED_POD,
     ClientLimit,
     client_limit,
+    per_marked_pod,
 )
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.zone_states import NORMAL
@@ -37,9 +37,9 @@ from kubectl_evictplan.windows.clients.busy import BusyClient
 from kubectl_evictplan.windows.clients.slow_ticks import (
     Late,
     follows_lifecycle,
+    marks,
     only_late,
     put_off,
-    ready_pods,
 )
 from kubectl_evictplan.windows.noticing import Lateness
 from kubectl_evictplan.windows.outcome import (
@@ -113,7 +113,7 @@ class _SharedClient:
         self._limit, self._sent, self._alike = limit, sent, alike
         self._period_ns = configuration.node_monitor_period_ns
         self._zone_of = {name: zone for zone, names in result.waiting.items() for name in names}
-        self._writes = list(_writes(result, snapshot, scenario))
+        self._writes = list(_writes(result, snapshot, scenario, configuration))
         self._of_lifecycle = list(self._written(0))
         self._names = {write.key.node for write in self._writes}
         # Of whom nothing is deleted before it is tainted for the first time.
@@ -358,18 +358,23 @@ def _decides(event: ScenarioEvent) -> bool:
     )
 
 
-def _writes(result: Exploration, snapshot: ClusterSnapshot, scenario: Scenario) -> Iterator[_Write]:
+def _writes(
+    result: Exploration,
+    snapshot: ClusterSnapshot,
+    scenario: Scenario,
+    configuration: ControllerConfiguration,
+) -> Iterator[_Write]:
     """All that node lifecycle writes of nodes; at the start of a process an event for each node."""
-    ready = ready_pods(snapshot)
+    of_pods = marks(snapshot, configuration)
     for event in scenario.events:
         if event.pod is not None:
-            ready[event.pod.node_name] += 1
+            of_pods[event.pod.node_name] += per_marked_pod(configuration)
         if event.manager_up:
             yield _Write(_NEW_PROCESS, event.span, len(snapshot.nodes))
     for (key, _), window in result.nodes.windows.items():
         span = window.span
         if key.what == READY:
-            marked = 0 if key.value == "True" else PER_MARKED_POD * ready[key.node]
+            marked = 0 if key.value == "True" else of_pods[key.node]
             yield _Write(key, span, GIVEN_UP + marked)
         elif follows_ticks(key) and key.effect == NO_EXECUTE:
             yield _Write(key, span, OF_TAINT)

@@ -96,12 +96,14 @@ def span_slow_ticks(
     unheard = any(node.ready_status == "Unknown" for node in snapshot.nodes)
     if not (changes or starts or unheard):
         return
-    marks = _marks(snapshot, configuration)
+    of_pods = marks(snapshot, configuration)
     under_way = None
     if unheard:
         from kubectl_evictplan.windows.clients import ticks_under_way  # rarely needed
 
-        under_way = ticks_under_way.tick_under_way(snapshot, scenario, configuration, limit, marks)
+        under_way = ticks_under_way.tick_under_way(
+            snapshot, scenario, configuration, limit, of_pods
+        )
     if not (changes or starts or under_way):
         return
     if not (starts or "True" in snapshot.columns.distinct("ready")):
@@ -109,7 +111,7 @@ def span_slow_ticks(
         most = changes * (_SWAPPED if _says_false(result, snapshot) else GIVEN_UP)
         if most <= limit.burst:
             return
-    writes = _Writes(result, snapshot, starts, configuration, limit, marks, under_way)
+    writes = _Writes(result, snapshot, starts, configuration, limit, of_pods, under_way)
     if not writes.wait:
         return
     late = _late(result, writes, configuration, limit)
@@ -143,7 +145,7 @@ class _Writes:
         starts: Sequence[ScenarioEvent],
         configuration: ControllerConfiguration,
         limit: ClientLimit,
-        marks: Mapping[str, int],
+        of_pods: Mapping[str, int],
         under_way: UnderWay | None,
     ) -> None:
         self._limit = limit
@@ -157,14 +159,14 @@ class _Writes:
         self._since_ns = self._period_ns + int(limit.burst * SECOND_NS / limit.qps)
         self.of_change: dict[tuple[str, Span], int] = {}
         lots: dict[Span, tuple[int, int]] = {}
-        turned = list(_changes(result, snapshot, configuration, marks))
+        turned = list(_changes(result, snapshot, configuration, of_pods))
         if under_way is not None:
             turned.append(("", (-under_way.since_ns, 0), under_way.requests + limit.burst))
         if starts:
             from kubectl_evictplan.windows.clients.first_ticks import of_first_ticks  # rarely any
 
             told = [event.span for event in starts]
-            turned += list(of_first_ticks(result, snapshot, told, marks, turned, limit))
+            turned += list(of_first_ticks(result, snapshot, told, of_pods, turned, limit))
         for node, span, number in turned:
             self.of_change[node, span] = number
             changes, requests = lots.get(span, (0, 0))
@@ -263,31 +265,28 @@ def _changes(
     result: Exploration,
     snapshot: ClusterSnapshot,
     configuration: ControllerConfiguration,
-    marks: Mapping[str, int],
+    of_pods: Mapping[str, int],
 ) -> Iterator[tuple[str, Span, int]]:
-    """Each change of a node's Ready: when, and how many requests ticks make of it."""
+    """Each change of a node's Ready: when, and how many requests ticks make of it.
+
+    ``of_pods``: by node how many requests it takes to mark its ready pods.
+    """
     turned = _SWAPPED if configuration.profile.taint_on_current_condition else _TURNED
     changes = result.nodes.windows
     swapped = _says_false(result, snapshot)
     for (key, _), window in changes.items():
         if key.what == READY:
             # Who was not ready before has no pods to mark.
-            marked = 0 if key.value == "True" else marks.get(key.node, 0)
+            marked = 0 if key.value == "True" else of_pods.get(key.node, 0)
             number = max(GIVEN_UP + marked, turned if key.node in swapped else 0)
             yield key.node, window.span, number
 
 
-def ready_pods(snapshot: ClusterSnapshot) -> Counter[str]:
-    """By node how many of its pods are ready, those included for which others stand."""
-    pods = snapshot.counted.items()
+def marks(snapshot: ClusterSnapshot, configuration: ControllerConfiguration) -> Counter[str]:
+    """By node how many requests it takes to mark its ready pods, those included for which others stand."""
+    per_pod, pods = per_marked_pod(configuration), snapshot.counted.items()
     ready = ((node, number) for (node, status), number in pods if status == "True")
-    return Counter(dict(ready))
-
-
-def _marks(snapshot: ClusterSnapshot, configuration: ControllerConfiguration) -> Counter[str]:
-    """By node how many requests it takes to mark its ready pods."""
-    per_pod = per_marked_pod(configuration)
-    return Counter({node: per_pod * number for node, number in ready_pods(snapshot).items()})
+    return Counter({node: per_pod * number for node, number in ready})
 
 
 def _says_false(result: Exploration, snapshot: ClusterSnapshot) -> set[str]:

@@ -35,9 +35,9 @@ def tick_under_way(
     scenario: Scenario,
     configuration: ControllerConfiguration,
     limit: ClientLimit,
-    marks: Mapping[str, int],
+    of_pods: Mapping[str, int],
 ) -> UnderWay | None:
-    """The tick that may be under way at the start, if it waits; ``marks``: by node how many requests it takes to mark its ready pods."""
+    """The tick that may be under way at the start, if it waits; ``of_pods``: by node how many requests it takes to mark its ready pods."""
     if starts_without_controller(scenario):
         return None
     given_up: dict[str, int] = {}
@@ -45,14 +45,14 @@ def tick_under_way(
         ready = node.condition(READY) if node.ready_status == "Unknown" else None
         if ready is not None and ready.reason == STATUS_UNKNOWN:
             given_up[node.name] = ready.last_transition_time_ns or 0
-    if not any(marks.get(name) for name in given_up):
+    if not any(of_pods.get(name) for name in given_up):
         return None
     pods = sum(number for (name, _), number in snapshot.counted.items() if name in given_up)
     most = GIVEN_UP * len(given_up) + per_marked_pod(configuration) * pods
     longest_ns = int((most - limit.burst) * SECOND_NS / limit.qps)
     oldest_ns = scenario.start_ns - longest_ns - configuration.node_monitor_period_ns - _SECONDS_NS
     since = {name: at_ns for name, at_ns in given_up.items() if at_ns >= oldest_ns}
-    waiting = sum(marks.get(name, 0) for name in since)
+    waiting = sum(of_pods.get(name, 0) for name in since)
     if longest_ns <= 0 or not waiting:
         return None
     requests = waiting + GIVEN_UP * len(since)
