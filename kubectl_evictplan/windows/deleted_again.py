@@ -8,7 +8,7 @@ tolerations, or a new process. So it comes by then and the longest countdown, or
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 
 from kubectl_evictplan.cluster.kubelets import (
     OVERDUE_NS,
@@ -19,14 +19,12 @@ from kubectl_evictplan.cluster.kubelets import (
 from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE, TRUE
-from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
 from kubectl_evictplan.controllers.taint_eviction import Decision, delete_is_refused
 from kubectl_evictplan.engine.drain_timing import Latency, range_ns
 from kubectl_evictplan.kube.durations import MICROSECOND_NS, SECOND_NS
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Node, Pod
 from kubectl_evictplan.kube.taints import is_lifecycle_no_execute, no_execute_taints
 from kubectl_evictplan.kube.tolerations import get_min_toleration_time_ns
-from kubectl_evictplan.scenarios.actions.nodes import deleted_nodes
 from kubectl_evictplan.scenarios.actions.pods import SetTolerations
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.running_timers import running_timer
@@ -36,7 +34,7 @@ from kubectl_evictplan.windows.outcome import (
     PossibleEviction,
 )
 from kubectl_evictplan.windows.spans import NEVER_NS, Span, disjoint_outcomes
-from kubectl_evictplan.windows.spent_tokens import still_in_line
+from kubectl_evictplan.windows.spent_tokens import in_lines_made_anew, still_in_line
 from kubectl_evictplan.windows.unknowns.of_pods import StaleKey
 
 _MISSED = frozenset({StaleKey.name})
@@ -72,7 +70,7 @@ def bound_deleted_again(
     changes = _changes(result, scenario, looked_at)
     in_line = {
         *still_in_line(snapshot, configuration),
-        *_in_lines_made_anew(nodes, snapshot, scenario, configuration),
+        *in_lines_made_anew(snapshot, scenario, configuration),
     }
     for name, node in looked_at.items():
         for pod in going[name]:
@@ -156,26 +154,6 @@ def _may_be_put_once_more(
         return True
     step_ns = int(SECOND_NS / rate_qps) + 2 * configuration.node_monitor_period_ns + SECOND_NS
     return any((taint.time_added_ns or start_ns) > start_ns - step_ns for taint in taints)
-
-
-def _in_lines_made_anew(
-    nodes: Iterable[Node],
-    snapshot: ClusterSnapshot,
-    scenario: Scenario,
-    configuration: ControllerConfiguration,
-) -> Iterator[str]:
-    """Those of the ``nodes`` whose zone may have none that counts: nearly every tick makes its line anew and puts there all who are not ready.
-
-    So a taint that is there is written once more as well, however long ago it came.
-    """
-    zones = ZoneMembership(configuration, snapshot.bystanders)
-    deleted = deleted_nodes(scenario.events)
-    counted = {*snapshot.bystanders} | {
-        zones.zone_key(node)
-        for node in snapshot.nodes
-        if not zones.is_excluded(node) and node.name not in deleted
-    }
-    return (node.name for node in nodes if zones.zone_key(node) not in counted)
 
 
 def _other_tolerations(pod: Pod, scenario: Scenario) -> Iterator[Span]:

@@ -25,6 +25,7 @@ from kubectl_evictplan.controllers.node_lifecycle.zone_states import (
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import READY, ClusterSnapshot, Node
 from kubectl_evictplan.kube.taints import LIFECYCLE_NO_SCHEDULE_KEYS, is_lifecycle_no_execute
+from kubectl_evictplan.scenarios.actions.nodes import deleted_nodes
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.spans import NEVER_NS
 
@@ -180,6 +181,23 @@ def waiting_while_all_are_down(
     return tuple(
         n.name for n in down if not configuration.taint_mode or _may_have_lost_its_taint(n)
     )
+
+
+def in_lines_made_anew(
+    snapshot: ClusterSnapshot, scenario: Scenario, configuration: ControllerConfiguration
+) -> set[str]:
+    """Nodes that count in no zone, of zones in which for some time no other one may count.
+
+    Nearly every tick makes such a line anew and puts there all who are not ready, however long they have their taint.
+    """
+    zones = ZoneMembership(configuration)
+    deleted, counted = deleted_nodes(scenario.events), set(snapshot.bystanders)
+    made = [event.node for event in scenario.events if event.node is not None]
+    excluded = [node for node in (*snapshot.nodes, *made) if zones.is_excluded(node)]
+    for node in snapshot.nodes if excluded else ():
+        if node.name not in deleted and not zones.is_excluded(node):
+            counted.add(zones.zone_key(node))
+    return {node.name for node in excluded if zones.zone_key(node) not in counted}
 
 
 def may_hold_orphaned_entries(

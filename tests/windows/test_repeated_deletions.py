@@ -71,9 +71,10 @@ def test_countdowns_that_begin_anew_with_a_process_wait_for_nothing_where_they_a
     assert len(limited) == 2
 
 
+@pytest.mark.parametrize("counted_from", [None, 190])
 @pytest.mark.parametrize("excluded", [True, False])
 def test_a_node_that_counts_in_no_zone_has_its_taint_written_by_every_tick(
-    excluded: bool,
+    excluded: bool, counted_from: int | None
 ) -> None:
     """Its line is made anew each time; whoever is on its way out there is deleted once more each time."""
     labels = {"node.kubernetes.io/exclude-disruption": ""} if excluded else {}
@@ -82,7 +83,11 @@ def test_a_node_that_counts_in_no_zone_has_its_taint_written_by_every_tick(
     late = make_pod("late", "n1", ready="False", tolerations=default_tolerations(20))
     snapshot = make_snapshot([node, make_node("n2", zone="b")], [late, *pods])
     posted = make_event(5, "node-ready", "n1", status="False")
-    scenario = make_scenario([posted], horizon=200)
+    events = [posted]
+    if counted_from is not None:
+        # Until then no other node of the zone counts.
+        events.append(make_event(counted_from, "node-create", node=make_node("n3", zone="a")))
+    scenario = make_scenario(events, horizon=200)
     prediction = predict(snapshot, scenario, configured("1.37", {}))
     (told,) = (each for each in prediction.evictions if each.pod == "late")
     # A tick, a pass, 20 s, and what the client lets wait.

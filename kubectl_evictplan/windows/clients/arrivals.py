@@ -24,7 +24,6 @@ from kubectl_evictplan.controllers.client_limits import (
     requests_per_eviction,
 )
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
-from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.kube.taints import (
@@ -45,6 +44,7 @@ from kubectl_evictplan.windows.outcome import (
     PossibleEviction,
 )
 from kubectl_evictplan.windows.spans import NEVER_NS, Span, merge_spans
+from kubectl_evictplan.windows.spent_tokens import in_lines_made_anew
 
 if TYPE_CHECKING:
     from kubectl_evictplan.windows.clients.busy import BusyClient
@@ -340,7 +340,10 @@ class DeletionArrivals:
         Stretches, in each of which it happens so often, and so often at once: a tick exchanges one taint for another at most.
         """
         found: dict[str, list[tuple[Span, int, int]]] = {}
-        for name, spans in self._taints_written().items():
+        written = self._taints_written()
+        given = self._snapshot, self._scenario, self._configuration
+        by_every_tick = in_lines_made_anew(*given) if written else set()
+        for name, spans in written.items():
             most = 1 if name in self._with_one_taint else 2
             spans.sort(key=lambda span: span[1])
             again = sorted(spans[1:])
@@ -348,25 +351,11 @@ class DeletionArrivals:
                 number = sum(stretch[0] <= span[0] <= stretch[1] for span in again)
                 at_once = number if name in self._by_people else min(number, most)
                 found.setdefault(name, []).append((stretch, number, at_once))
-            if name in self._written_by_every_tick:
+            if name in by_every_tick:
                 stretch = min(span[0] for span in spans), self._scenario.end_ns
                 ticks = (stretch[1] - stretch[0]) // self._configuration.node_monitor_period_ns
                 found.setdefault(name, []).append((stretch, ticks + 1, 1))
         return found
-
-    @cached_property
-    def _written_by_every_tick(self) -> set[str]:
-        """Nodes that count in no zone, where no other one surely does: its line is made anew by every tick."""
-        zones, events = ZoneMembership(self._configuration), self._scenario.events
-        deleted = deleted_nodes(events)
-        made = (event.node for event in events if event.node is not None)
-        counted, others = set(self._snapshot.bystanders), dict[str, str]()
-        for node in (*self._snapshot.nodes, *made):
-            if zones.is_excluded(node):
-                others[node.name] = zones.zone_key(node)
-            elif node.name not in deleted:
-                counted.add(zones.zone_key(node))
-        return {name for name, zone in others.items() if zone not in counted}
 
     def _taints_written(self) -> dict[str, list[Span]]:
         """When NoExecute taints are put on nodes and taken off, whoever does it."""
