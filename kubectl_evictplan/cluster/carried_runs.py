@@ -26,7 +26,9 @@ def packed(run: Timeline) -> bytes:
     ]
     number = {kind: number for number, kind in enumerate(by_kind)}
     order = [number[kind] for kind in kinds]
-    return pickle.dumps((replace(run, entries=[]), columns, order), pickle.HIGHEST_PROTOCOL)
+    return pickle.dumps(
+        (replace(run, entries=[], carried=b""), columns, order), pickle.HIGHEST_PROTOCOL
+    )
 
 
 def unpacked(text: bytes) -> Timeline:
@@ -34,5 +36,6 @@ def unpacked(text: bytes) -> Timeline:
     run, columns, order = pickle.loads(text)  # noqa: S301 - from a copy of this process
     kinds = [map(kind, *of_fields) for kind, of_fields in columns]
     run.entries = [next(kinds[number]) for number in order]
+    run.carried = text
     found: Timeline = run
     return found

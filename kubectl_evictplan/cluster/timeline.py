@@ -394,6 +394,8 @@ class Timeline(msgspec.Struct, eq=False):
     entries: list[Entry] = []
     # What the zone queues were told, whatever the order in which they served: see QueueOperation.
     queue_log: list[QueueOperation] = []
+    # What ``cluster/carried_runs.py`` made of it, where it came from another process.
+    carried: bytes = b""
 
     def append(self, entry: Entry) -> int:
         """Record an entry and return its index, for later ``because`` links."""

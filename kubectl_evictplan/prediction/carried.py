@@ -1,6 +1,7 @@
 """A prediction on its way to another process, in parts that are as small as what is told of some hundred groups.
 
-What it costs, and how to find out anything more, stays behind. Workloads and warnings come last and are waited for when they
+What it costs, and how to find out anything more, stays behind, but for what led to evictions: where the run that is told came from
+another process it goes on as it came, and chains are found in it where they arrive. Workloads and warnings come last and are waited for when they
 are read, so that all else can be worked on before they are made.
 """
 
@@ -8,15 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import islice
+from operator import attrgetter
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
+from kubectl_evictplan.cluster.timeline import Timeline
 from kubectl_evictplan.kube.objects import Warning
+from kubectl_evictplan.prediction.causes import ChainCache, ChainOfKind, EntryInRun
 from kubectl_evictplan.prediction.document import Prediction, WorkloadReport
 from kubectl_evictplan.prediction.grouped_evictions import (
     Chain,
+    ChainFinder,
     EvictionGroup,
     Evictions,
     PodNames,
@@ -34,12 +39,14 @@ Receive = Callable[[], bytes]
 class _Some(msgspec.Struct, array_like=True, gc=False):
     """Some groups, and as columns the names of all their pods.
 
-    ``own``: of each group the place of its kind, of which it differs in what follows; ``chains``: the place of what leads there, and
-    what comes then.
+    ``own``: of each group the place of its kind, of which it differs in what follows; ``ends``: where in the run that is told its
+    chain ends, and of which pod and node that was found out. Of those that end elsewhere (-1) ``chains`` has the place of what leads
+    there, and what comes then.
     """
 
     kinds: Sequence[Eviction]
     own: Sequence[tuple[int, str, float, str]]
+    ends: Sequence[tuple[int, str, str]]
     leading: Sequence[Chain]
     chains: Sequence[tuple[int, Chain]]
     numbers: Sequence[int]
@@ -64,10 +71,12 @@ def packed(prediction: Prediction) -> Iterator[bytes]:
         yield _encoder.encode((replace(prediction, **without), None))
         yield _encoder.encode(evictions)
     else:
+        run = _run_of(evictions)
         yield _encoder.encode((replace(prediction, **without), len(evictions.groups)))
+        yield b"" if run is None else run.carried
         groups = iter(evictions.groups)
         while some := list(islice(groups, _GROUPS_AT_ONCE)):
-            yield _encoder.encode(_some(some))
+            yield _encoder.encode(_some(some, run))
     yield _encoder.encode((prediction.workloads, prediction.warnings))
 
 
@@ -78,7 +87,7 @@ def unpacked(receive: Receive) -> Prediction:
         evictions = Evictions.of(msgspec.msgpack.decode(receive(), type=tuple[Eviction, ...]))
     else:
         groups: list[EvictionGroup] = []
-        decoder, known = msgspec.msgpack.Decoder(_Some), _Known({}, {})
+        decoder, known = msgspec.msgpack.Decoder(_Some), _Known(_chains_in(receive()))
         while len(groups) < number:
             groups += _groups(decoder.decode(receive()), known)
         evictions = Evictions(groups)
@@ -97,11 +106,34 @@ def unpacked(receive: Receive) -> Prediction:
     )
 
 
-def _some(groups: Sequence[EvictionGroup]) -> _Some:
+def _run_of(evictions: Evictions) -> Timeline | None:
+    """The run that is told, as it came from another process; None where that has to be made anew."""
+    for group in evictions.groups:
+        finder = group.found_by
+        if isinstance(finder, ChainOfKind) and isinstance(finder.find_chain, EntryInRun):
+            run = finder.find_chain.chains.run
+            return run if run.carried else None
+    return None
+
+
+def _chains_in(text: bytes) -> ChainCache | None:
+    if not text:
+        return None
+    from kubectl_evictplan.cluster.carried_runs import unpacked
+
+    return ChainCache(unpacked(text))
+
+
+# The end of a chain that is not in the run which is told.
+_ELSEWHERE = -1, "", ""
+_NAMES = attrgetter("namespace", "pod", "uid", "owner")
+
+
+def _some(groups: Sequence[EvictionGroup], run: Timeline | None) -> _Some:
     # Pods of one node have the very same beginning of their chains.
     leading: dict[int, tuple[int, Chain]] = {}
     kinds: dict[Hashable, tuple[int, Eviction]] = {}
-    own, chains = [], []
+    own, ends, chains = [], [], []
     for group in groups:
         row = group.shared
         # Rows of a kind have what is large of them as the same objects.
@@ -117,28 +149,53 @@ def _some(groups: Sequence[EvictionGroup]) -> _Some:
         )
         place, _ = kinds.setdefault(looks, (len(kinds), row))
         own.append((place, row.node, row.offset_seconds, row.time))
+        if run is not None and (end := _end_in(run, group.found_by)) is not None:
+            ends.append(end)
+            continue
+        ends.append(_ELSEWHERE)
         before, rest = group.find_chain()
         place, _ = leading.setdefault(id(before), (len(leading), before))
         chains.append((place, rest))
     names = [one for group in groups for one in group.pods]
+    namespaces, pods, uids, owners = zip(*map(_NAMES, names), strict=True)
     return _Some(
         [row for _, row in kinds.values()],
         own,
+        ends,
         [before for _, before in leading.values()],
         chains,
         [len(group.pods) for group in groups],
-        [one.namespace for one in names],
-        [one.pod for one in names],
-        [one.uid for one in names],
-        [one.owner for one in names],
+        namespaces,
+        pods,
+        uids,
+        owners,
     )
 
 
-class _Known(msgspec.Struct):
-    """What many groups have, each once."""
+def _end_in(run: Timeline, finder: SharedChain | ChainFinder) -> tuple[int, str, str] | None:
+    """Where in the run the chain ends, and of which pod and node that was found out."""
+    if not isinstance(finder, ChainOfKind) or not isinstance(finder.find_chain, EntryInRun):
+        return None
+    end = finder.find_chain
+    return (end.place, end.pod, finder.node) if end.chains.run is run else None
 
-    strings: dict[str, str]
-    chains: dict[Chain, Chain]
+
+class _Known(msgspec.Struct):
+    """What many groups have, each once; ``in_run``: the chains of the run that is told, by their ends."""
+
+    run: ChainCache | None
+    strings: dict[str, str] = {}
+    chains: dict[Chain, Chain] = {}
+    in_run: dict[tuple[int, str, str], ChainOfKind] = {}
+
+    def chain_in_run(self, end: tuple[int, str, str]) -> ChainOfKind:
+        """The chain that ends there in the run."""
+        known = self.in_run.get(end)
+        if known is None:
+            assert self.run is not None, "who tells of ends in a run has sent it"
+            place, pod, node = end
+            known = self.in_run[end] = ChainOfKind(pod, node, EntryInRun(self.run, place, pod))
+        return known
 
 
 def _groups(some: _Some, known: _Known) -> Iterator[EvictionGroup]:
@@ -146,11 +203,16 @@ def _groups(some: _Some, known: _Known) -> Iterator[EvictionGroup]:
     namespaces = map(once, some.namespaces, some.namespaces)
     owners = map(once, some.owners, some.owners)
     names = map(PodNames, namespaces, some.pods, some.uids, owners)
-    leading = some.leading
-    for (kind, node, offset_seconds, time), (place, rest), number in zip(
-        some.own, some.chains, some.numbers, strict=True
+    leading, chains = some.leading, iter(some.chains)
+    for (kind, node, offset_seconds, time), end, number in zip(
+        some.own, some.ends, some.numbers, strict=True
     ):
         own = {"node": once(node, node), "time": once(time, time)}
         row = replace(some.kinds[kind], offset_seconds=offset_seconds, **own)
-        chain = SharedChain(leading[place], chain_once(rest, rest))
+        chain: SharedChain | ChainFinder
+        if end == _ELSEWHERE:
+            place, rest = next(chains)
+            chain = SharedChain(leading[place], chain_once(rest, rest))
+        else:
+            chain = known.chain_in_run(end)
         yield EvictionGroup(row, tuple(islice(names, number)), chain)

@@ -11,6 +11,8 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
+import msgspec
+
 from kubectl_evictplan.cluster import timeline
 from kubectl_evictplan.cluster.timeline import CancelReason, DeleteFailure, GarbageReason
 from kubectl_evictplan.kube.drain_filters import Reason
@@ -242,7 +244,7 @@ class ChainCache:
     """Chains of one timeline; the part that a node's pods share is built once."""
 
     def __init__(self, run: timeline.Timeline) -> None:
-        self._run = run
+        self.run = run
         self._prefixes: dict[tuple[int, ...], Chain] = {}
 
     def chain(self, index: int) -> Chain:
@@ -255,13 +257,13 @@ class ChainCache:
 
         Of what follows the object of links about ``pod`` is "".
         """
-        entry = self._run.entries[index]
+        entry = self.run.entries[index]
         own = []
         while isinstance(entry, timeline.AboutPod):
             own.append(link(entry, "" if entry.pod == pod else None))
             if len(entry.because) != 1:
                 break
-            before = self._run.entries[entry.because[0]]
+            before = self.run.entries[entry.because[0]]
             if not isinstance(before, timeline.AboutPod):
                 break
             entry = before
@@ -274,7 +276,7 @@ class ChainCache:
 
     def of_pod(self, index: int, key: str, node: str) -> Chain:
         """The chain of the entry at ``index``, told of the pod ``key`` of that node, which is alike."""
-        entry = self._run.entries[index]
+        entry = self.run.entries[index]
         if not isinstance(entry, timeline.AboutPod) or entry.pod == key:
             return self.chain(index)
         kind = ChainOfKind(entry.pod, entry.node, lambda: self.cut(index, entry.pod))
@@ -284,7 +286,7 @@ class ChainCache:
         """A line with one cause each is walked: it may be a thousand taints long."""
         links: list[Because] = []
         while len(causes) == 1 and causes not in self._prefixes:
-            entry = self._run.entries[causes[0]]
+            entry = self.run.entries[causes[0]]
             links.append(link(entry))
             causes = entry.because
         before = self._prefixes.get(causes)
@@ -298,9 +300,21 @@ class ChainCache:
         while stack:
             index = stack.pop()
             if index not in seen:
-                seen[index] = self._run.entries[index]
+                seen[index] = self.run.entries[index]
                 stack.extend(seen[index].because)
         return tuple(link(seen[index]) for index in sorted(seen))
+
+
+class EntryInRun(msgspec.Struct, frozen=True, gc=False):
+    """Where in a run the chain of a pod ends."""
+
+    chains: ChainCache
+    place: int
+    pod: str
+
+    def __call__(self) -> CutChain:
+        """The chain (``ChainCache.cut``)."""
+        return self.chains.cut(self.place, self.pod)
 
 
 _OBJECT = attrgetter("object")
@@ -311,18 +325,18 @@ class ChainOfKind:
 
     def __init__(self, key: str, node: str, find_chain: Callable[[], CutChain]) -> None:
         """``find_chain`` is asked once, for the chain of the pod ``key`` of that node."""
-        self._key, self._node = key, node
-        self._find_chain = find_chain
+        self.pod, self.node = key, node
+        self.find_chain = find_chain
         self._here: SharedChain | None = None
 
     def on(self, node: str) -> SharedChain:
         """The chain of pods of that node: what is told of the pod's own is told of it as well."""
-        if node == self._node:
+        if node == self.node:
             return self._here or self._own()
         # Of many nodes it is told.
         if self._here is None:
             self._here = self._own()
-        here, there = f"node/{self._node}", f"node/{node}"
+        here, there = f"node/{self.node}", f"node/{node}"
         return SharedChain(
             *(
                 tuple([_moved(each, there) if each.object == here else each for each in part])
@@ -331,8 +345,8 @@ class ChainOfKind:
         )
 
     def _own(self) -> SharedChain:
-        shared, own = self._find_chain()
-        pod = f"pod/{self._key}"
+        shared, own = self.find_chain()
+        pod = f"pod/{self.pod}"
         if pod in map(_OBJECT, shared):
             first = next(i for i, each in enumerate(shared) if each.object == pod)
             shared, own = shared[:first], (*shared[first:], *own)

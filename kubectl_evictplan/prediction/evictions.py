@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import repeat
 from operator import attrgetter
 
@@ -31,6 +31,7 @@ from kubectl_evictplan.prediction.causes import (
     ChainCache,
     ChainOfKind,
     CutChain,
+    EntryInRun,
     describe_circumstance,
     link,
     seconds,
@@ -247,7 +248,7 @@ def _in_one_run(
         cache = chains[id(run)] = ChainCache(run)
     entry = run.entries[index]
     if isinstance(entry, PodDeleted) and entry.at_ns <= found.spans[-1][1]:
-        return entry.at_ns, partial(cache.cut, index, key.pod)
+        return entry.at_ns, EntryInRun(cache, index, key.pod)
     # The run stops short of the deletion (it has no pods) or goes on after the horizon.
     delay_ns = found.delay_ns or 0
     offset_ns = max(found.earliest_ns, min(entry.at_ns + delay_ns, found.latest_ns))

@@ -90,6 +90,11 @@ class EvictionGroup:
         found = self._chain = self.find_chain()
         return found
 
+    @property
+    def found_by(self) -> SharedChain | ChainFinder:
+        """``chain``, or who finds it out."""
+        return self._chain
+
     def find_chain(self) -> SharedChain:
         """``chain``, which is not kept for that."""
         found = self._chain

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 import pytest
 from msgspec.structs import replace
+from prediction.test_runs_beside import CONFIGURATION, SILENCE, SNAPSHOT
 from report.builders import eviction, prediction
 from report.test_grouped_evictions import CHAIN, QUOTES, WIDE, both_ways, group
 
+from kubectl_evictplan.cluster import carried_runs
 from kubectl_evictplan.kube.objects import Warning
-from kubectl_evictplan.prediction import carried
+from kubectl_evictplan.prediction import carried, predict
 from kubectl_evictplan.prediction.document import Prediction, WorkloadReport
 from kubectl_evictplan.prediction.fingerprint import fingerprint
 from kubectl_evictplan.prediction.grouped_evictions import Evictions, SharedChain
@@ -29,6 +34,26 @@ def test_a_prediction_arrives_as_it_was(at_once: int, monkeypatch: pytest.Monkey
         found = arrived(told)
         assert "".join(render(found, "json")) == "".join(render(told, "json"))
         assert fingerprint(found) == fingerprint(told)
+
+
+def test_what_led_to_evictions_is_found_where_they_arrive() -> None:
+    """The run that is told arrives as it came from who made it, and chains are found in it there."""
+
+    @contextmanager
+    def beside(function: Callable[[], bytes]) -> Iterator[Callable[[], bytes]]:
+        text = function()
+        yield lambda: text
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(predict, "_MANY_NODES", 2)
+        told = predict.predict(SNAPSHOT, SILENCE, CONFIGURATION, beside=beside)
+    parts = list(carried.packed(told))
+    assert told.evictions.groups
+    run = parts[1]
+    assert carried_runs.unpacked(run).entries
+    whats = {link.what for row in told.evictions for link in row.because}
+    assert not any(what.encode() in part for part in parts[2:] for what in whats)
+    assert "".join(render(arrived(told), "json")) == "".join(render(told, "json"))
 
 
 def test_pods_of_a_node_share_what_led_there_when_they_arrive() -> None:
