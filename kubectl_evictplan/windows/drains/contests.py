@@ -366,7 +366,7 @@ class Contests:
             # Until somebody else has deleted it, and perhaps until the namespace is gone.
             yield Task(pod, 0, None, None, (0, None), there=False, goes=False, replacement=False)
             return
-        through = _through_with(pod, turn)
+        through, over_ns = _through_with(pod, turn)
         # What a webhook answers (429: ask again) nobody knows either.
         asked = not turn.options.disable_eviction and self._covered.is_refusable(pod, turn)
         if asked or self.requests.may_be_refused_unseen(pod, turn):
@@ -385,6 +385,7 @@ class Contests:
             evicted: tuple[int, int | None] = first_ns, all_ns
             if through[1] is not None:
                 through = 0, through[1] + all_ns + _LOOKS_NS
+                over_ns = through[1]
         else:
             places = self.requests.asked_of(pod, turn)
             several = len(places) > 1
@@ -408,14 +409,14 @@ class Contests:
         goes = evicted[1] is not None
         there = turn.known or turn.first_there
         found = Task(pod, *evicted, place, through, there, goes, False, held_up_ns)
-        yield found._replace(deleted_meanwhile_ns=others_ns)
+        yield found._replace(deleted_meanwhile_ns=others_ns, over_ns=over_ns)
 
 
-def _through_with(pod: Pod, turn: PlannedTurn) -> tuple[int, int | None]:
-    """How long kubectl waits for an evicted pod; another process may have given it more time, or less."""
+def _through_with(pod: Pod, turn: PlannedTurn) -> tuple[tuple[int, int | None], int]:
+    """How long kubectl waits for an evicted pod, and ``Task.over_ns``; another process may have given it more time, or less."""
     graces = {options.grace_period_seconds for options in (turn.options, *turn.others)}
     found = [
-        pod_delays(pod, options, turn.finalizers).known
+        pod_delays(pod, options, turn.finalizers)
         for options in (
             replace(turn.options, grace_period_seconds=grace)
             if grace != turn.options.grace_period_seconds
@@ -423,33 +424,31 @@ def _through_with(pod: Pod, turn: PlannedTurn) -> tuple[int, int | None]:
             for grace in graces
         )
     ]
-    known = [one for one in found if one is not None]
+    known = [one.known for one in found if one.known is not None]
+    over_ns = max(one.over_ns for one in found)
     if len(known) < len(found):
-        return 0, None
-    return min(low for low, _ in known), max(high for _, high in known)
+        return (0, None), over_ns
+    return (min(low for low, _ in known), max(high for _, high in known)), over_ns
 
 
 def _kept(task: Task, wait: _Wait) -> Task:
-    first_ns, last_ns = task.through_ns
-    if last_ns is not None and wait.again_ns:
-        last_ns = _through_late(last_ns, wait.again_ns)
     return task._replace(
         latest_ns=None if task.latest_ns is None else task.latest_ns + wait.each_ns,
-        through_ns=(first_ns, last_ns),
+        through_ns=_through_late(task, wait.again_ns) if wait.again_ns else task.through_ns,
     )
 
 
 def _heard_late(task: Task, heard_ns: int) -> Task:
     """The task if somebody else may have deleted its pod, of which kubectl hears so much later."""
+    return task._replace(through_ns=_through_late(task, heard_ns), heard_late_ns=heard_ns)
+
+
+def _through_late(task: Task, heard_ns: int) -> tuple[int, int | None]:
+    """``through_ns`` if kubectl hears so much later that somebody else has deleted the pod: from then on it looks every second."""
     first_ns, last_ns = task.through_ns
-    if last_ns is not None:
-        last_ns = _through_late(last_ns, heard_ns)
-    return task._replace(through_ns=(first_ns, last_ns), heard_late_ns=heard_ns)
-
-
-def _through_late(last_ns: int, heard_ns: int) -> int:
-    """The same if somebody else may have deleted the pod, of which kubectl hears so much later: from then on it looks every second."""
-    return max(last_ns + POLL_NS, heard_ns + takes(Latency.FIRST_POLL)[1])
+    if last_ns is None:
+        return first_ns, None
+    return first_ns, max(last_ns, task.over_ns + POLL_NS, heard_ns + takes(Latency.FIRST_POLL)[1])
 
 
 def _left(leaving: Leaving, begun_ns: int) -> tuple[int, int | None]:

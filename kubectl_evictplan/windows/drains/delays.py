@@ -81,10 +81,14 @@ _NOBODY = Finalizers()
 
 
 class PodDelays(NamedTuple):
-    """From the deletion of a pod to the end of its object, and to when kubectl knows; None: nobody ends it."""
+    """From the deletion of a pod to the end of its object, and to when kubectl knows; None: nobody ends it.
+
+    ``over_ns``: whenever kubectl looks after that, it knows.
+    """
 
     gone: Range | None
     known: Range | None
+    over_ns: int = 0
 
 
 def pod_delays(pod: Pod, options: DrainOptions, finalizers: Finalizers = _NOBODY) -> PodDelays:
@@ -105,7 +109,8 @@ def _delays(
         # metadata.deletionTimestamp is the deletion, cut to the second, and the grace period.
         whole_ns = grace * SECOND_NS + skipped_after_ns
         low_ns = whole_ns - SECOND_NS if lasting else 0
-        return PodDelays(None, polled((low_ns, whole_ns), takes(Latency.FIRST_POLL)))
+        known = polled((low_ns, whole_ns), takes(Latency.FIRST_POLL))
+        return PodDelays(None, known, whole_ns)
     if lasting:
         return PodDelays(None, None)
     gone = AT_ONCE
@@ -115,7 +120,7 @@ def _delays(
         # The Job controller takes its own away when the pod is deleted, or when it has ended.
         first_ns, last_ns = takes(Latency.REMOVE_FINALIZER)
         gone = max(gone[0], first_ns), gone[1] + last_ns
-    return PodDelays(gone, polled(gone, takes(Latency.FIRST_POLL)))
+    return PodDelays(gone, polled(gone, takes(Latency.FIRST_POLL)), gone[1])
 
 
 def polled(gone: Range, first: Range) -> Range:

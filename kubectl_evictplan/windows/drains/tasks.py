@@ -14,7 +14,8 @@ class Task(NamedTuple):
     """One pod that kubectl may evict from the node. ``latest_ns`` None: perhaps never, and without what ``place`` costs.
 
     ``place``: the budget that is asked. ``there``: it surely is, when kubectl comes. ``goes``: by its latest instant it is evicted, by whomever.
-    ``through_ns``: from its eviction until kubectl is through with it, at least and at most. ``replacement``: it has the name of the pod, but is another one.
+    ``through_ns``: from its eviction until kubectl is through with it, at least and at most. ``over_ns``: whenever kubectl looks for it so long after that, it is.
+    ``replacement``: it has the name of the pod, but is another one.
     ``held_up_ns``: so much later it is evicted at most because it changes while it is asked for (``CoveredPods.held_up_ns``).
     ``deleted_meanwhile_ns``: so much of it only if somebody else has deleted the pod by then. ``granted``: its first request surely finds a disruption.
     ``heard_late_ns``: if another process has deleted the pod by the latest instant, this one is answered so much later at most.
@@ -32,6 +33,7 @@ class Task(NamedTuple):
     granted: bool = False
     deleted_meanwhile_ns: int = 0
     heard_late_ns: int = 0
+    over_ns: int = 0
 
 
 class Contest(NamedTuple):
