@@ -32,8 +32,8 @@ from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.outcome import EvictionKey, Exploration, PossibleEviction
 from kubectl_evictplan.windows.processes_up import ProcessLife, process_lives
 from kubectl_evictplan.windows.spans import Span, merge_spans
-from kubectl_evictplan.windows.unknowns.client_limits import ClientLimits
 from kubectl_evictplan.windows.unknowns.of_pods import GC_COST_MAX_NS, GarbageCollection
+from kubectl_evictplan.windows.unknowns.requests import ClientLimits
 
 _STEP_MAX_NS = GC_CHECK_PERIOD_NS + GC_COST_MAX_NS
 _MISSED = frozenset({GarbageCollection.name})

@@ -15,7 +15,7 @@ from building.builders import (
 )
 from building.warning_runs import configured
 
-from kubectl_evictplan.prediction.document import Prediction
+from kubectl_evictplan.prediction.document import PARTLY, Prediction
 from kubectl_evictplan.prediction.predict import predict
 
 EFFECTS = ("NoSchedule", "NoExecute")
@@ -90,6 +90,15 @@ def test_what_follows_that_tick_is_as_late() -> None:
     assert late.latest_seconds - at_once.latest_seconds == pytest.approx(0.4, abs=0.001)
     assert late.earliest_seconds == at_once.earliest_seconds
     assert late.certainty == at_once.certainty == "certain"
+
+
+@pytest.mark.parametrize("wrong", [True, False])
+def test_rows_say_that_it_is_conflicts_that_were_not_tried(wrong: bool) -> None:
+    coverage = begun_anew("1.37", wrong=wrong).inputs.coverage
+    assert coverage is not None
+    partly = {each.name for each in coverage.unknowns if each.explored == PARTLY}
+    assert ("write-conflicts" in partly) is wrong
+    assert "client-limits" not in partly
 
 
 @pytest.mark.parametrize(("release", "late"), [("1.25.3", 0), ("1.29", 0.4)])

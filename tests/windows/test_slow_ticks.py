@@ -14,7 +14,7 @@ from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ScenarioEvent
 from kubectl_evictplan.windows.clients.first_ticks import FirstTicks
-from kubectl_evictplan.windows.clients.slow_ticks import Late, put_off
+from kubectl_evictplan.windows.clients.late_windows import Late, put_off
 from kubectl_evictplan.windows.outcome import READY, TAINT_REMOVED, Exploration, NodeChangeKey
 
 NODES = [make_node(name, zone="a") for name in ("n1", "n2", "n3", "n4", "n5", "n6", "n7")]

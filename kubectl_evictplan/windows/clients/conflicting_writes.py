@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from kubectl_evictplan.controllers.node_lifecycle.zone_states import FULL
 from kubectl_evictplan.kube.objects import NO_EXECUTE, NO_SCHEDULE, ClusterSnapshot
 from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.windows.clients.late_windows import Late, put_off
 from kubectl_evictplan.windows.outcome import (
     TAINT_REMOVED,
     Exploration,
@@ -20,33 +21,31 @@ from kubectl_evictplan.windows.outcome import (
 )
 from kubectl_evictplan.windows.pod_worlds import happenings
 from kubectl_evictplan.windows.spans import Span, meets
+from kubectl_evictplan.windows.unknowns.requests import WriteConflicts
 
-# A worker puts one taint on and takes another one off, each of which a write may meet; the longest pause.
-_CONFLICTS_MAX, _PAUSE_MAX_NS = 2, 200_000_000
-AGAIN_NS = _CONFLICTS_MAX * _PAUSE_MAX_NS
+_AGAIN_NS = WriteConflicts.longest_ns
 
 
-def span_conflicts(result: Exploration, snapshot: ClusterSnapshot, scenario: Scenario) -> None:
-    """Let windows of what such a tick does, and of what follows it, reach to where it is through at the latest.
+def span_conflicts(result: Exploration, snapshot: ClusterSnapshot, scenario: Scenario) -> bool:
+    """Let windows of what such a tick does, and of what follows it, reach to where it is through at the latest; False where none conflict.
 
     Of releases whose writes of taints conflict.
     """
     starts = [event.span for event in scenario.events if event.manager_up]
     down = [window.span for (key, _), window in result.zones.windows.items() if key.state == FULL]
     if not (starts or down):
-        return
+        return False
     at_starts, in_ticks = _conflicts(result, starts, down)
     if not (at_starts or in_ticks):
-        return
-    from kubectl_evictplan.windows.clients.slow_ticks import Late, put_off  # rarely needed
-
+        return False
     # What follows a first tick comes at times that follow from it.
     names = {key.node for key, _ in result.nodes.windows} if at_starts else in_ticks
-    given_up_ns = AGAIN_NS if at_starts else 0
-    late = dict.fromkeys(names, Late(given_up_ns, AGAIN_NS, AGAIN_NS))
+    given_up_ns = _AGAIN_NS if at_starts else 0
+    late = dict.fromkeys(names, Late(given_up_ns, _AGAIN_NS, _AGAIN_NS))
     since_ns = min((*(starts if at_starts else ()), *(down if in_ticks else ())))[0]
     sure = _undisturbed(result, snapshot, scenario, names)
-    put_off(result, late, scenario, sure, since_ns=since_ns)
+    put_off(result, late, scenario, sure, since_ns=since_ns, by=WriteConflicts)
+    return True
 
 
 def _conflicts(
@@ -79,12 +78,12 @@ def _undisturbed(
         key.node
         for (key, _), window in result.nodes.windows.items()
         if key.node in happens
-        and meets(happens[key.node], (window.latest_ns + 1, window.latest_ns + AGAIN_NS))
+        and meets(happens[key.node], (window.latest_ns + 1, window.latest_ns + _AGAIN_NS))
     }
     disturbed.update(
         row.node
         for row in result.evictions.values()
         if row.node in happens
-        and meets(happens[row.node], (row.latest_ns + 1, row.latest_ns + AGAIN_NS))
+        and meets(happens[row.node], (row.latest_ns + 1, row.latest_ns + _AGAIN_NS))
     )
     return set(names) - disturbed

@@ -12,7 +12,7 @@ from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.explored import join_samples
 from kubectl_evictplan.windows.noticing import Lateness
 from kubectl_evictplan.windows.outcome import Exploration, follows_ticks
-from kubectl_evictplan.windows.unknowns.client_limits import ClientLimits
+from kubectl_evictplan.windows.unknowns.requests import ClientLimits
 from kubectl_evictplan.windows.wide_bounds import WideBounds, bound_samples
 
 _MISSED = frozenset({ClientLimits.name})

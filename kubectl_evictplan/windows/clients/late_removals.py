@@ -17,7 +17,7 @@ from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod, Taint
 from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE, is_lifecycle_no_execute
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.running_timers import running_timer
-from kubectl_evictplan.windows.clients.late_rows import LateRows
+from kubectl_evictplan.windows.clients.late_windows import LateRows
 from kubectl_evictplan.windows.outcome import (
     TAINT_ADDED,
     TAINT_REMOVED,
@@ -42,13 +42,14 @@ def span_late_removals(
     snapshot: ClusterSnapshot,
     scenario: Scenario,
     configuration: ControllerConfiguration,
+    missed: frozenset[str],
 ) -> None:
-    """Let windows of deletions reach to where the taint is taken off, once that is put off."""
+    """Let windows of deletions reach to where the taint is taken off, once that is put off by the unknowns that were ``missed``."""
     if not configuration.taint_eviction_enabled:
         return
     nodes = {node.name: node for node in snapshot.nodes}
     tainted, lives = _taken_off(result, nodes), process_lives(scenario)
-    rows = LateRows(result, configuration, scenario.end_ns)
+    rows = LateRows(result, configuration, scenario.end_ns, missed)
     for pod in snapshot.pods if tainted else ():
         for one in tainted.get(pod.node_name, ()):
             delay_ns = rows.delay_ns(pod, one.taint)

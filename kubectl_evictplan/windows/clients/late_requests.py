@@ -11,6 +11,7 @@ from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.outcome import TAINT_REMOVED, Exploration
+from kubectl_evictplan.windows.unknowns.requests import ClientLimits, WriteConflicts
 
 
 def let_clients_wait(
@@ -27,23 +28,24 @@ def let_clients_wait(
     given = snapshot, scenario, configuration
     rows = len(result.evictions) + len(result.cancels.windows) + len(result.nodes.windows)
     waits = not never_waits(snapshot, rows + sent, configuration)
-    shared = waits and _share_client(result, *given, sent)
-    shared_ns = result.ticks_late_ns
-    if waits and not shared:
+    # What unknowns make ticks late; what comes of a shared client is told with it.
+    late = set[str]()
+    if waits and not _share_client(result, *given, sent):
         from kubectl_evictplan.windows.clients.slow_ticks import span_slow_ticks  # rarely needed
 
-        span_slow_ticks(result, *given)
+        if span_slow_ticks(result, *given):
+            late.add(ClientLimits.name)
     if configuration.profile.taint_writes_conflict and (
         any(event.manager_up for event in scenario.events) or _takes_taints_off(result)
     ):
         from kubectl_evictplan.windows.clients import conflicting_writes  # rarely needed
 
-        conflicting_writes.span_conflicts(result, snapshot, scenario)
-    # What comes of a shared client is told with it.
-    if result.ticks_late_ns > shared_ns and _takes_taints_off(result):
+        if conflicting_writes.span_conflicts(result, snapshot, scenario):
+            late.add(WriteConflicts.name)
+    if late and _takes_taints_off(result):
         from kubectl_evictplan.windows.clients import late_removals  # rarely needed
 
-        late_removals.span_late_removals(result, *given)
+        late_removals.span_late_removals(result, *given, frozenset(late))
     if waits and result.evictions:
         from kubectl_evictplan.windows.clients.arrivals import waits_of_deletions  # rarely needed
 

@@ -25,6 +25,7 @@ from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Taint
 from kubectl_evictplan.kube.taints import NOT_READY, UNREACHABLE, is_lifecycle_no_execute
 from kubectl_evictplan.kube.topology import zone_display_name
 from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.windows.clients.late_windows import LateRows
 from kubectl_evictplan.windows.outcome import (
     READY,
     TAINT_ADDED,
@@ -34,6 +35,9 @@ from kubectl_evictplan.windows.outcome import (
     WindowOverRuns,
 )
 from kubectl_evictplan.windows.spans import NEVER_NS, Span, merge_spans
+from kubectl_evictplan.windows.unknowns.requests import ClientLimits
+
+_MISSED = frozenset({ClientLimits.name})
 
 
 class _Spell(msgspec.Struct, frozen=True):
@@ -294,9 +298,7 @@ class OldRates:
         own.append(window)
 
     def _put_pods(self, by_node: dict[str, list[_Tainted]], horizon_ns: int) -> None:
-        from kubectl_evictplan.windows.clients.late_rows import LateRows  # rarely needed
-
-        rows = LateRows(self._result, self._configuration, horizon_ns)
+        rows = LateRows(self._result, self._configuration, horizon_ns, _MISSED)
         for pod in self._snapshot.pods:
             for one in by_node.get(pod.node_name, ()):
                 delay_ns = rows.delay_ns(pod, one.spell.taint)

@@ -34,13 +34,8 @@ from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.windows.clients.arrivals import DeletionArrivals, Row, rows_by_windows
 from kubectl_evictplan.windows.clients.buckets import Arrivals, line
 from kubectl_evictplan.windows.clients.busy import BusyClient
-from kubectl_evictplan.windows.clients.slow_ticks import (
-    Late,
-    follows_lifecycle,
-    marks,
-    only_late,
-    put_off,
-)
+from kubectl_evictplan.windows.clients.late_windows import Late, follows_lifecycle, put_off
+from kubectl_evictplan.windows.clients.slow_ticks import marks, only_late
 from kubectl_evictplan.windows.noticing import Lateness
 from kubectl_evictplan.windows.outcome import (
     READY,

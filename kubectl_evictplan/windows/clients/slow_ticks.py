@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, TAINT_EVICTION
 from kubectl_evictplan.controllers.client_limits import (
     AHEAD,
     GIVEN_UP,
@@ -29,26 +28,21 @@ from kubectl_evictplan.controllers.client_limits import (
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot
-from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.windows.clients.buckets import Arrivals, Bucket
+from kubectl_evictplan.windows.clients.late_windows import Late, put_off
 from kubectl_evictplan.windows.outcome import (
     READY,
     TAINT_ADDED,
     TAINT_REMOVED,
-    EvictionKey,
     Exploration,
-    PossibleEviction,
-    WindowOverRuns,
     follows_ticks,
     is_ready,
 )
 from kubectl_evictplan.windows.pod_worlds import nodes_of_touched_pods
-from kubectl_evictplan.windows.spans import Span, later_spans, meets, merge_spans
-from kubectl_evictplan.windows.unknowns.client_limits import ClientLimits
+from kubectl_evictplan.windows.spans import Span, meets, merge_spans
 
 if TYPE_CHECKING:
-    from kubectl_evictplan.windows.clients.first_ticks import FirstTicks
     from kubectl_evictplan.windows.clients.ticks_under_way import UnderWay
 
 _FALSE = "False"
@@ -59,21 +53,6 @@ _TURNED, _SWAPPED = 5, 9
 _WORKERS = 8
 # GET and PATCH of the pass, each behind an event.
 _OF_PASS = 2 * OF_TAINT
-
-
-class Late(msgspec.Struct, frozen=True):
-    """How much later a node is given up, how much later it is tainted and its pods go, and how late its ticks end.
-
-    ``together``: late ticks may find it with others.
-    """
-
-    given_up_ns: int
-    tainted_ns: int
-    tick_ns: int
-    together: bool = False
-
-
-_NOT_LATE = Late(0, 0, 0)
 
 
 class _Met(msgspec.Struct, frozen=True):
@@ -88,14 +67,14 @@ def span_slow_ticks(
     snapshot: ClusterSnapshot,
     scenario: Scenario,
     configuration: ControllerConfiguration,
-) -> None:
-    """Let windows of what follows ticks reach as far as requests of ticks can make that late."""
+) -> bool:
+    """Let windows of what follows ticks reach as far as requests of ticks can make that late; False where nothing is."""
     limit = tick_limit(configuration)
     changes = sum(key.what == READY for key, _ in result.nodes.windows)
     starts = [event for event in scenario.events if event.manager_up]
     unheard = any(node.ready_status == "Unknown" for node in snapshot.nodes)
     if not (changes or starts or unheard):
-        return
+        return False
     of_pods = marks(snapshot, configuration)
     under_way = None
     if unheard:
@@ -105,15 +84,15 @@ def span_slow_ticks(
             snapshot, scenario, configuration, limit, of_pods
         )
     if not (changes or starts or under_way):
-        return
+        return False
     if not (starts or "True" in snapshot.columns.distinct("ready")):
         # Without pods to mark.
         most = changes * (_SWAPPED if _says_false(result, snapshot) else GIVEN_UP)
         if most <= limit.burst:
-            return
+            return False
     writes = _Writes(result, snapshot, starts, configuration, limit, of_pods, under_way)
     if not writes.wait:
-        return
+        return False
     late = _late(result, writes, configuration, limit)
     first = None
     if starts:
@@ -123,7 +102,7 @@ def span_slow_ticks(
     # Who is given up before the start need not change any more.
     at_start_ns = writes.late_at((0, 0)) if under_way is not None else 0
     if not (late or at_start_ns or (first is not None and first.late_ns)):
-        return
+        return False
     from kubectl_evictplan.windows.clients.old_rates import OldRates  # rarely needed
 
     sure = only_late(result, snapshot, scenario)
@@ -133,6 +112,7 @@ def span_slow_ticks(
     old_rates = OldRates(result, writes.late_at, together, sure, *given, at_start=at_start)
     put_off(result, late, scenario, sure, first, at_start_ns)
     old_rates.put(scenario.end_ns)
+    return True
 
 
 class _Writes:
@@ -386,103 +366,3 @@ def only_late(result: Exploration, snapshot: ClusterSnapshot, scenario: Scenario
         if key.what == TAINT_REMOVED and window.runs and follows_ticks(key)
     }
     return result.only_silent | (every - heard - busy)
-
-
-class _Ends:
-    """When what a process does is over: when it ends, or at the horizon."""
-
-    def __init__(self, scenario: Scenario) -> None:
-        self.horizon_ns = scenario.end_ns
-        self._stops = [event for event in scenario.events if event.manager_up is not None]
-
-    def after(self, at_ns: int) -> int:
-        """The first one that may come after that."""
-        stops = (event.at_ns for event in self._stops if event.latest_ns > at_ns)
-        return min((*stops, self.horizon_ns))
-
-
-def put_off(
-    result: Exploration,
-    late: Mapping[str, Late],
-    scenario: Scenario,
-    certain: Set[str],
-    first_ticks: FirstTicks | None = None,
-    at_start_ns: int = 0,
-    since_ns: int | None = None,
-) -> None:
-    """Make it all as late, and be certain only of what follows silence alone and comes before it is over.
-
-    ``first_ticks``: what first ticks of new processes make late. ``at_start_ns``: how late the tick is that is under way at the start.
-    ``since_ns``: nothing is late that comes before.
-    """
-    ends = _Ends(scenario)
-    ticks_late_ns = max((at_start_ns, *(one.tick_ns for one in late.values())))
-    if first_ticks is not None:
-        ticks_late_ns = max(ticks_late_ns, first_ticks.late_ns)
-    # Two writes of one node may make later what waits for a client.
-    result.ticks_late_ns += ticks_late_ns
-    result.late_ns += ticks_late_ns
-    changes = result.nodes.windows.items()
-    lows = [window.earliest_ns for (key, _), window in changes if key.node in late]
-    if first_ticks is not None and first_ticks.late_ns:
-        lows.append(first_ticks.since_ns)
-    if since_ns is None:
-        since_ns = 0 if at_start_ns else min(lows, default=0)
-    # Whether a removal is sure depends on how late everything else is.
-    for (change, _), window in sorted(changes, key=lambda one: one[0][0].what == TAINT_REMOVED):
-        if not follows_ticks(change) or window.latest_ns < since_ns:
-            continue
-        # A tick takes taints off whoever has them once all zones are down.
-        late_ns = ticks_late_ns
-        if change.what != TAINT_REMOVED:
-            of_node = late.get(change.node, _NOT_LATE)
-            late_ns = of_node.given_up_ns if change.what == READY else of_node.tainted_ns
-        sure = change.node in certain
-        if not sure and first_ticks is not None and change.what == TAINT_REMOVED:
-            sure = first_ticks.surely_removes(change.node, window, late_ns)
-        _put_off(window, late_ns, ends, sure=sure)
-    for window in result.zones.windows.values():
-        _put_off(window, ticks_late_ns, ends, sure=True)
-    _put_off_rows(result, late, ends, certain, since_ns)
-
-
-def _put_off_rows(
-    result: Exploration,
-    late: Mapping[str, Late],
-    ends: _Ends,
-    certain: Set[str],
-    since_ns: int,
-) -> None:
-    first: dict[tuple[int, int], PossibleEviction] = {}
-    for key, row in result.evictions.items():
-        late_ns = late[row.node].tainted_ns if row.node in late else 0
-        if not (late_ns and row.latest_ns >= since_ns and follows_lifecycle(key, row)):
-            continue
-        if row.until_queued is None:
-            result.evictions[key] = _later(row, late_ns, ends, certain)
-            continue
-        # Nodes that only fall silent share all else.
-        windows = id(row.spans), late_ns
-        if (new := first.get(windows)) is None:
-            new = first[windows] = _later(row, late_ns, ends, certain)
-        result.evictions[key] = new.on_node(row.node, row.until_queued)
-
-
-def _later(row: PossibleEviction, late_ns: int, ends: _Ends, certain: Set[str]) -> PossibleEviction:
-    spans = later_spans(row.spans, late_ns, ends.horizon_ns)
-    sure = row.node in certain and row.latest_ns + late_ns <= ends.after(row.latest_ns)
-    return row.later(spans, late_ns, ClientLimits.name, sure=sure)
-
-
-def _put_off(window: WindowOverRuns, late_ns: int, ends: _Ends, *, sure: bool) -> None:
-    if late_ns:
-        latest_ns = window.latest_ns + late_ns
-        window.unsure |= not sure or latest_ns > ends.after(window.latest_ns)
-        window.latest_ns = max(window.latest_ns, min(latest_ns, ends.horizon_ns))
-
-
-def follows_lifecycle(key: EvictionKey, row: PossibleEviction) -> bool:
-    """Whether the deletion follows what node lifecycle does to the node."""
-    if key.controller != TAINT_EVICTION:
-        return key.controller == NODE_LIFECYCLE
-    return row.taint is not None and row.taint.key in LIFECYCLE_NO_EXECUTE_KEYS

@@ -19,8 +19,8 @@ from kubectl_evictplan.kube.taints import OUT_OF_SERVICE
 from kubectl_evictplan.scenarios.actions.pods import DeletePods, uid_of_created
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.windows.outcome import EvictionKey, Exploration, PossibleEviction
-from kubectl_evictplan.windows.unknowns.client_limits import ClientLimits
 from kubectl_evictplan.windows.unknowns.of_pods import GC_COST_MAX_NS
+from kubectl_evictplan.windows.unknowns.requests import ClientLimits
 
 # How late these rows are.
 LateRows = tuple[int, Sequence[tuple[EvictionKey, PossibleEviction]]]

@@ -19,7 +19,7 @@ from kubectl_evictplan.windows.clients.buckets import Waits
 from kubectl_evictplan.windows.clients.throttled_ends import LateRows, ThrottledEnds
 from kubectl_evictplan.windows.outcome import Exploration, PossibleEviction
 from kubectl_evictplan.windows.spans import Span, later_spans
-from kubectl_evictplan.windows.unknowns.client_limits import ClientLimits
+from kubectl_evictplan.windows.unknowns.requests import ClientLimits
 
 _MILLISECONDS = SECOND_NS // MILLISECOND_NS
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubectl_evictplan.windows.unknowns.client_limits import ClientLimits
 from kubectl_evictplan.windows.unknowns.last_heartbeats import LastHeartbeats
 from kubectl_evictplan.windows.unknowns.lines import PassInsideTick, PassLag, StaleView
 from kubectl_evictplan.windows.unknowns.monitor_ticks import MonitorPhase, TickCost
@@ -23,6 +22,7 @@ from kubectl_evictplan.windows.unknowns.of_pods import (
     StaleKey,
 )
 from kubectl_evictplan.windows.unknowns.order_in_line import OrderInLine
+from kubectl_evictplan.windows.unknowns.requests import ClientLimits, WriteConflicts
 from kubectl_evictplan.windows.unknowns.services import Services
 from kubectl_evictplan.windows.unknowns.starts import KubeletReturns, ProcessStarts
 from kubectl_evictplan.windows.unknowns.token_at_start import TokenAtStart
@@ -50,5 +50,6 @@ UNKNOWNS: tuple[type[Unknown[Any]], ...] = (
     GarbageCollection,
     PodExit,
     ClientLimits,
+    WriteConflicts,
     DrainLatencies,
 )

@@ -1,0 +1,39 @@
+"""What makes requests of the controllers late: bounds, put over everything that is explored without them (``windows/clients/``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubectl_evictplan.windows.spans import Span
+from kubectl_evictplan.windows.unknowns.unknown import Unknown
+
+
+class ClientLimits(Unknown[Span]):
+    """How long a request waits for a token of its client."""
+
+    name = "client-limits"
+    what = "how long the controllers' own clients let requests wait where many are made at once"
+
+    def __init__(self, longest_ns: int) -> None:
+        """``longest_ns``: what a request waits at most."""
+        self._longest_ns = longest_ns
+
+    def settle(self, part: Span, most: int) -> Iterator[Span]:
+        """Later by all that it can wait, and by less."""
+        yield part[0], part[1] + self._longest_ns
+
+
+# A worker puts one taint on and takes another one off, each of which a write may meet; the longest pause.
+_CONFLICTS_MAX, _PAUSE_MAX_NS = 2, 200_000_000
+
+
+class WriteConflicts(Unknown[Span]):
+    """Whether a write of taints meets another one of the same node, and when it is made again (``UpdateTaintBackoff``)."""
+
+    name = "write-conflicts"
+    what = "whether writes of a node's taints meet, and when they are made again"
+    longest_ns = _CONFLICTS_MAX * _PAUSE_MAX_NS
+
+    def settle(self, part: Span, most: int) -> Iterator[Span]:
+        """Later by all that it can take, and by less."""
+        yield part[0], part[1] + self.longest_ns
