@@ -26,6 +26,7 @@ from kubectl_evictplan.controllers.pod_gc import (
     terminated_excess,
 )
 from kubectl_evictplan.kube.durations import SECOND_NS
+from kubectl_evictplan.kube.finalizers import Finalizers, jobs_managed_elsewhere
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.scenarios.actions.pods import DeletePods, uid_of_created
 from kubectl_evictplan.scenarios.scenario import Scenario
@@ -82,9 +83,14 @@ def put_terminated_pods(
             low_ns, high_ns = found.earliest_ns, min(found.latest_ns + late_ns, scenario.end_ns)
             late = _perhaps(found)._replace(spans=((low_ns, high_ns),), circumstances=())
             result.evictions[key] = late._replace(gone_latest_ns=None)
+    elsewhere = jobs_managed_elsewhere(snapshot.workloads)
+    finalizers = Finalizers(job_controller=configuration.job_enabled, elsewhere=elsewhere)
     for each in taken.values():
         key = EvictionKey(each.pod.key, each.uid, POD_GC, 0)
         row = _beside(each, result.evictions.get(key))
+        if not finalizers.lasting(each.pod):
+            # The Job controller takes its own from whoever is deleted.
+            row = row.ending_from(row.earliest_ns)
         if late_ns:
             row = row._replace(missed=row.missed | {ClientLimits.name}, proven=True)
         result.evictions[key] = row

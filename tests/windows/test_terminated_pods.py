@@ -21,6 +21,7 @@ from realities.drawn_realities import World, draw_reality
 from kubectl_evictplan.cluster.timeline import PodDeleted
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.engine.timing import Timing
+from kubectl_evictplan.kube.finalizers import JOB_TRACKING
 from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.predict import predict
@@ -127,6 +128,16 @@ def test_one_that_finalizers_hold_may_be_deleted_by_others_as_well() -> None:
     found = rows(predicted(TAINTED, pods=held))
     assert found["p0", "pod-gc"] == ("certain", [(0, LOOP)])
     assert found["p0", "taint-eviction"][0] == "possible"
+
+
+@pytest.mark.parametrize(("finalizer", "first"), [(JOB_TRACKING, 0), ("example.com/hold", None)])
+def test_the_job_controller_lets_go_whom_garbage_collection_takes_first(
+    finalizer: str, first: float | None
+) -> None:
+    held = finished(0, finalizers=[finalizer], owner="Job/counted")
+    prediction = predicted(TAINTED, pods=[held, finished(1)])
+    gone = {each.controller: each.gone for each in prediction.evictions if each.pod == "p0"}
+    assert gone["pod-gc"].earliest_seconds == first
 
 
 FOREVER_NS = ns(10_000)
