@@ -16,16 +16,18 @@ from kubectl_evictplan.kube.objects import ClusterSnapshot
 _QPS, _BURST = 5.0, 10
 # A new process knows the cluster so long after it leads, and makes its first requests by then.
 PROCESS_NS = 5 * SECOND_NS
-# What the tick writes of a node that was ready and is given up: the status, an event, GET and PATCH for a taint.
-GIVEN_UP = 4
-# To take a taint off, or to put it back: GET and PATCH.
+# To take a taint off, or to put it there: GET and PATCH.
 OF_TAINT = 2
-# So many requests of each node may be in line before that: of an event, the tick, and the workers for the other taint.
+# What the tick writes of a node that was ready and is given up: the status, an event and a taint.
+GIVEN_UP = 2 + OF_TAINT
+# What is written at most of a node whose Ready changes: the status, an event, and taints of two effects exchanged.
+OF_CHANGE = 2 + 4 * OF_TAINT
+# So many requests of each node may be in line before one of a pass: of an event, the tick, and the workers for the other taint.
 AHEAD = 4
 # One that waits for nobody takes so long at most. What several take counts where it is more than clocks differ.
 _REQUEST_SECONDS, _NOTICED_SECONDS = 0.01, 0.1
 # No controller makes more for one pod or one change of a node, events and all.
-_REQUESTS_MAX = 10
+_REQUESTS_MAX = OF_CHANGE
 
 
 class ClientLimit(msgspec.Struct, frozen=True):

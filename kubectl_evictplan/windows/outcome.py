@@ -308,6 +308,10 @@ class Exploration:
                 found[key.node].append(window.span)
         return found
 
+    def zones_in_line(self) -> dict[str, str]:
+        """By nodes that wait for a taint in some run the zone in which they do."""
+        return {name: zone for zone, names in self.waiting.items() for name in names}
+
     def waits_alone(self, name: str) -> bool:
         """Whether nobody else waits in any run in the zones in which the node does."""
         return all(len(names) == 1 for names in self.waiting.values() if name in names)

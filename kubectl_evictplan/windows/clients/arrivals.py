@@ -17,6 +17,7 @@ import msgspec
 
 from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, POD_GC, TAINT_EVICTION
 from kubectl_evictplan.controllers.client_limits import (
+    OF_CHANGE,
     PROCESS_NS,
     ClientLimit,
     client_limit,
@@ -57,8 +58,6 @@ _PAST_NS = 60 * SECOND_NS
 _LED_NS = 600 * SECOND_NS
 # Of a node lifecycle controller that shares its client, at once: its events, its tick (8 nodes), its pass, 8 workers for nodes and 4 for pods.
 _SHARED_OTHERS = 22
-# What it writes of a node whose Ready changes: the status, an event, and taints of two effects exchanged (GET and PATCH, twice).
-_PER_CHANGE = 10
 # So often a deletion is tried that fails.
 _TRIES = 5
 _BEFORE: Span = (-1, -1)
@@ -100,6 +99,14 @@ def rows_by_windows(
             rows = of_controller[windows] = []
         rows.append(row)
     return {controller: list(rows.values()) for controller, rows in found.items()}
+
+
+def line_qps(configuration: ControllerConfiguration) -> float | None:
+    """How many nodes of one line are tainted a second at the most; None: all at once (rule 15)."""
+    qps = configuration.node_eviction_rate_qps
+    if qps <= 0 and configuration.profile.rate_zero_accepts:
+        return None
+    return max(qps, configuration.secondary_node_eviction_rate_qps, 0.0)
 
 
 class _Again(msgspec.Struct, frozen=True):
@@ -235,21 +242,13 @@ class DeletionArrivals:
                 lots[found.earliest_ns, found.latest_ns] += sum(numbers)
         for span, number in lots.items():
             yield _arrivals(span, number)
-        rates = (
-            self._configuration.node_eviction_rate_qps,
-            self._configuration.secondary_node_eviction_rate_qps,
-        )
         for each in lines.values():
-            yield each.arrivals(max(*rates, 0.0))
+            yield each.arrivals(line_qps(self._configuration) or 0.0)
 
     @cached_property
     def _zone_in_line(self) -> dict[str, str]:
         """By nodes that only tokens taint their zone."""
-        configuration = self._configuration
-        if configuration.node_eviction_rate_qps <= 0 and configuration.profile.rate_zero_accepts:
-            return {}
-        waiting = self._result.waiting.items()
-        return {name: zone for zone, names in waiting for name in names}
+        return {} if line_qps(self._configuration) is None else self._result.zones_in_line()
 
     def _once(self, controller: str, alike: Sequence[Sequence[Row]]) -> list[Arrivals]:
         """Requests for what the rows of the controller stand for, and for what none does, but not made again."""
@@ -406,7 +405,7 @@ class DeletionArrivals:
         several, per_pod = Counter[Span](), per_marked_pod(self._configuration)
         for (key, _), window in self._result.nodes.windows.items():
             if key.what == READY:
-                several[window.span] += _PER_CHANGE + per_pod * pods[key.node]
+                several[window.span] += OF_CHANGE + per_pod * pods[key.node]
         for span, number in several.items():
             yield _arrivals(span, 0, number)
 

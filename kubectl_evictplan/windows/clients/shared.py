@@ -31,7 +31,12 @@ from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot
 from kubectl_evictplan.scenarios.actions.nodes import DeleteNode, changes_lifecycle_taints
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
-from kubectl_evictplan.windows.clients.arrivals import DeletionArrivals, Row, rows_by_windows
+from kubectl_evictplan.windows.clients.arrivals import (
+    DeletionArrivals,
+    Row,
+    line_qps,
+    rows_by_windows,
+)
 from kubectl_evictplan.windows.clients.buckets import Arrivals, line
 from kubectl_evictplan.windows.clients.busy import BusyClient
 from kubectl_evictplan.windows.clients.late_windows import Late, follows_lifecycle, put_off
@@ -106,8 +111,9 @@ class _SharedClient:
         self._result, self._scenario, self._configuration = result, scenario, configuration
         self._given = snapshot, scenario, configuration
         self._limit, self._sent, self._alike = limit, sent, alike
+        self._line_qps = line_qps(configuration)
         self._period_ns = configuration.node_monitor_period_ns
-        self._zone_of = {name: zone for zone, names in result.waiting.items() for name in names}
+        self._zone_of = result.zones_in_line()
         self._writes = list(_writes(result, snapshot, scenario, configuration))
         self._of_lifecycle = list(self._written(0))
         self._names = {write.key.node for write in self._writes}
@@ -195,7 +201,7 @@ class _SharedClient:
         by_node: defaultdict[str, list[_Write]] = defaultdict(list)
         for write in self._writes:
             zone = self._zone_of.get(write.key.node)
-            if write.key.what == TAINT_ADDED and zone is not None and self._max_qps > 0:
+            if write.key.what == TAINT_ADDED and zone is not None and self._line_qps:
                 low_ns, high_ns = write.span
                 lines[zone, (low_ns, high_ns + late_ns)] += 1
             else:
@@ -207,7 +213,7 @@ class _SharedClient:
             together[span] = one if found is None else found.with_other(one)
         yield from together.values()
         for (_, span), nodes in lines.items():
-            yield line(*_seconds(span), nodes, 1, self._max_qps).in_requests(OF_TAINT)
+            yield line(*_seconds(span), nodes, 1, self._line_qps or 0.0).in_requests(OF_TAINT)
 
     def _of_node(self, writes: list[_Write], late_ns: int) -> Iterator[Arrivals]:
         """Changes of one node whose windows meet come in ticks of their own."""
@@ -226,15 +232,6 @@ class _SharedClient:
                 yield Arrivals(*ends, every)
             else:
                 yield Arrivals(*ends, at_once, at_once / period, every)
-
-    @property
-    def _max_qps(self) -> float:
-        configuration = self._configuration
-        rates = (
-            configuration.node_eviction_rate_qps,
-            configuration.secondary_node_eviction_rate_qps,
-        )
-        return 0.0 if configuration.profile.rate_zero_accepts and min(rates) <= 0 else max(rates)
 
     # -- how late that makes it -------------------------------------------------------------------------
 
@@ -308,9 +305,9 @@ class _SharedClient:
     def _lost(self, name: str, pass_ns: int) -> int:
         """What is lost where a pass takes longer than the next token: that one comes late, for each who may be before the node."""
         zone = self._zone_of.get(name)
-        if zone is None or self._max_qps <= 0:
+        if zone is None or not self._line_qps:
             return 0
-        over_ns = pass_ns - int(SECOND_NS / self._max_qps)
+        over_ns = pass_ns - int(SECOND_NS / self._line_qps)
         return max(over_ns, 0) * (len(self._result.waiting[zone]) - 1)
 
     # -- what decides otherwise -------------------------------------------------------------------------

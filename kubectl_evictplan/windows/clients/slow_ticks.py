@@ -1,6 +1,6 @@
 """Ticks of the node monitor wait for their client as well: how much later nodes are given up and tainted, at most.
 
-The tick that finds a node silent writes its status and marks its pods not ready, one request each, and the next tick comes a period
+The tick that finds a node silent writes its status and marks its pods not ready, a request or two each, and the next tick comes a period
 after the end of this one. No run knows of that. What follows a tick comes at most as much later as all requests take that are made
 until then: what waits in line is served no later than its own tick is late, for in a line delays do not add up.
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _FALSE = "False"
 # What the tick writes of a node that is heard: two taints less. Of one that was False: the status and one taint exchanged for another;
 # two taints where that is done in the same tick.
-_TURNED, _SWAPPED = 5, 9
+_TURNED, _SWAPPED = 1 + 2 * OF_TAINT, 1 + 4 * OF_TAINT
 # So many nodes a tick looks after at once; without pods to mark fewer have hardly anything to wait for.
 _WORKERS = 8
 # GET and PATCH of the pass, each behind an event.
@@ -287,6 +287,7 @@ def _late(
     """By node how late it is, and what follows it."""
     profile, late = configuration.profile, dict[str, Late]()
     given_up = result.when(is_ready)
+    zone_changes = [window.span for window in result.zones.windows.values()]
     period_ns = configuration.node_monitor_period_ns
     for span, names in _courses(result):
         # Thousands of nodes are given up by the same ticks.
@@ -313,19 +314,11 @@ def _late(
         soon_ns = int((_OF_PASS + AHEAD * at_once) * SECOND_NS / limit.qps)
         tainted_ns = tick_ns
         # From 1.34 on it is in line before its pods are marked; a new limiter of its zone waits for the end of the tick.
-        if first and profile.taint_on_current_condition and not _meets(result, span):
+        if first and profile.taint_on_current_condition and not meets(zone_changes, span):
             tainted_ns = min(tick_ns, max(up_ns.values()) + soon_ns)
         together = len(names) > 1 and any(up_ns.values())
         late.update((name, Late(up_ns[name], tainted_ns, tick_ns, together)) for name in names)
     return late
-
-
-def _meets(result: Exploration, span: Span) -> bool:
-    """Whether a zone's state may change within it."""
-    return any(
-        window.earliest_ns <= span[1] and window.latest_ns >= span[0]
-        for window in result.zones.windows.values()
-    )
 
 
 def _courses(result: Exploration) -> Iterator[tuple[Span, list[str]]]:
@@ -335,7 +328,7 @@ def _courses(result: Exploration) -> Iterator[tuple[Span, list[str]]]:
         if follows_ticks(key) and (key.what == READY or key.what == TAINT_ADDED):
             low_ns, high_ns = ends.get(key.node, window.span)
             ends[key.node] = min(low_ns, window.earliest_ns), max(high_ns, window.latest_ns)
-    zone_of = {name: zone for zone, names in result.waiting.items() for name in names}
+    zone_of = result.zones_in_line()
     by_zone: defaultdict[str, list[tuple[Span, str]]] = defaultdict(list)
     for name, span in ends.items():
         by_zone[zone_of.get(name, "")].append((span, name))
