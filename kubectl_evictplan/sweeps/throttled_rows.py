@@ -60,7 +60,7 @@ def throttled(
     for nth, change in changes:
         ends = _ns(change.earliest_seconds), _ns(change.latest_seconds)
         result.nodes.add(nth, *ends, certain=change.certainty == CERTAIN, runs=1)
-    let_clients_wait(result, snapshot, scenario, configuration)
+    let_clients_wait(result, snapshot, scenario, configuration, conflicts=False)
     found = (result.evictions[key] for key in keys)
     late = [_told(row, one) for row, one in zip(every, found, strict=True)]
     if not result.ticks_late_ns:

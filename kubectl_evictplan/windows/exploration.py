@@ -53,6 +53,7 @@ from kubectl_evictplan.windows.spent_tokens import (
     may_hold_orphaned_entries,
 )
 from kubectl_evictplan.windows.unknowns.last_heartbeats import LastHeartbeats
+from kubectl_evictplan.windows.unknowns.lines import written_late_ns
 from kubectl_evictplan.windows.unknowns.of_node_runs import pieces
 from kubectl_evictplan.windows.unknowns.tick_meetings import TickMeetings, monitor_cost_max_ns
 from kubectl_evictplan.windows.unknowns.token_at_start import TokenAtStart
@@ -85,10 +86,8 @@ def explore(
 
     ``limited``: they span what the controllers' own clients let wait; ``sent``: so many pods come to nodes from drains, perhaps.
     """
-    runs_max = runs_planned(nominal, snapshot)
-    if not limited:
-        return _without_client_limits(snapshot, scenario, configuration, runs_max, progress)
-    return explore_planned(snapshot, scenario, configuration, runs_max, progress, sent)
+    given, runs_max = (snapshot, scenario, configuration), runs_planned(nominal, snapshot)
+    return explore_planned(*given, runs_max, progress, sent, limited=limited)
 
 
 def runs_planned(nominal: Timeline, snapshot: ClusterSnapshot) -> int:
@@ -105,10 +104,13 @@ def explore_planned(
     runs_max: int,
     progress: Progress | None = None,
     sent: int = 0,
+    *,
+    limited: bool = True,
 ) -> Exploration:
     """``explore`` where it is known how many node runs are planned at most."""
-    result = _without_client_limits(snapshot, scenario, configuration, runs_max, progress)
-    late_requests.let_clients_wait(result, snapshot, scenario, configuration, sent)
+    given = snapshot, scenario, configuration
+    result = _without_client_limits(*given, runs_max, progress)
+    late_requests.let_clients_wait(result, *given, sent, limited=limited)
     return result
 
 
@@ -160,6 +162,7 @@ def _explored(
     unsure = {zone for piece in plan for zone, _ in piece.zone_states}
     result.unsure_at_start.update(map(zone_display_name, unsure))
     result.padding_ns = max(piece.left_out_ns for piece in plan)
+    result.late_ns = result.ticks_late_ns = written_late_ns(configuration)
     starts_ns = tuple(event.at_ns for event in scenario.events if event.manager_up)
     runner = NodeRunner(snapshot, configuration, alike)
     runs = _explored_lines(plan, runner, snapshot, configuration, horizon_ns, budget, progress)

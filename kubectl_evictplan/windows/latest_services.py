@@ -45,6 +45,7 @@ from kubectl_evictplan.windows.unknowns.lines import (
     token_max_ns,
     token_min_ns,
     wasted_tokens_max,
+    written_late_ns,
 )
 from kubectl_evictplan.windows.zone_rates import Run, ZoneRates, can_be
 
@@ -334,7 +335,7 @@ class LatestServices:
     @property
     def _lag_max_ns(self) -> int:
         """From a token and a node in line to the taint."""
-        return PASS_LAG_MAX_NS + self._late_ns
+        return PASS_LAG_MAX_NS + written_late_ns(self._configuration) + self._late_ns
 
     def _token_max_ns(self, run: Run) -> int:
         """How long after the one before it a token is spent at the latest, where somebody waits."""

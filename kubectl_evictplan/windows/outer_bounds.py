@@ -51,6 +51,7 @@ from kubectl_evictplan.windows.unknowns.lines import (
     PASS_LAG_MAX_NS,
     token_max_ns,
     wasted_tokens_max,
+    written_late_ns,
 )
 from kubectl_evictplan.windows.unknowns.tick_meetings import monitor_cost_max_ns
 
@@ -258,7 +259,7 @@ class OuterBounds:
         extra, waits_ns = int(len(rates) > 1 or token_ns > in_line_ns), PASS_LAG_MAX_NS
         if self._configuration.profile.taint_on_current_condition:
             extra += wasted_tokens_max(rates[0])
-            waits_ns += STALE_LISTER_NS + self._step_max_ns
+            waits_ns += STALE_LISTER_NS + self._step_max_ns + written_late_ns(self._configuration)
         return _LatestTokens(in_line_ns + waits_ns + extra * token_ns, token_ns)
 
     def _tokens_before(self, own: Span, in_line: Counter[Span]) -> int:

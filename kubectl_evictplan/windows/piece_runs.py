@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from kubectl_evictplan.cluster.timeline import Told
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import refill_ns
+from kubectl_evictplan.controllers.node_lifecycle.node_health import UNKNOWN
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.windows.line_replays import Replays
@@ -22,6 +23,7 @@ from kubectl_evictplan.windows.line_windows import (
 )
 from kubectl_evictplan.windows.node_runs import NodeRun
 from kubectl_evictplan.windows.pieces import Piece
+from kubectl_evictplan.windows.spans import later_spans
 from kubectl_evictplan.windows.spent_tokens import (
     EntriesLeft,
     limiters_may_be_stopped,
@@ -34,6 +36,7 @@ from kubectl_evictplan.windows.unknowns.lines import (
     StaleView,
     instants,
     views,
+    written_late_ns,
 )
 from kubectl_evictplan.windows.unknowns.token_at_start import (
     FirstToken,
@@ -128,6 +131,8 @@ def run_piece(
     for name, windows in waits.items():
         if len(windows) > 1:
             waits[name] = sorted(windows, key=lambda window: window.eligible_ns)
+    if late_ns := written_late_ns(configuration):
+        waits = _written_later(waits, runs, late_ns)
     found_out = PieceRun(piece, first, last, waits, waiting, services)
     if not known.cut_short:
         known.missed_of.update(name for name in waits if found_out.missed_of((name,)))
@@ -175,6 +180,28 @@ def _missing(waits: Waits, unseen: Set[str]) -> Waits:
     shared = {
         id(windows): [replace(window, missed=window.missed | unseen) for window in windows]
         for windows in waits.values()
+    }
+    return {name: shared[id(windows)] for name, windows in waits.items()}
+
+
+def _written_later(waits: Waits, runs: Iterable[NodeRun], late_ns: int) -> Waits:
+    """The waits, where taints of who is given up may be written so long after their tokens; nobody gets one who has left the line by then."""
+    given_up = {
+        (name, at_ns)
+        for run in runs
+        for name in waits.keys() & run.nodes.keys()
+        for at_ns, status in run.nodes[name].ready
+        if status == UNKNOWN
+    }
+    shared = {
+        id(windows): [
+            replace(one, spans=later_spans(one.spans, late_ns, one.useless_ns))
+            if (name, one.eligible_ns) in given_up
+            else one
+            for one in windows
+        ]
+        # Who shares its waits with others has changed when they have.
+        for name, windows in {id(each): (name, each) for name, each in waits.items()}.values()
     }
     return {name: shared[id(windows)] for name, windows in waits.items()}
 

@@ -175,6 +175,7 @@ def put_together(explored: Sequence[tuple[Part, Exploration]]) -> Exploration:
             del found.zones.windows[nth]
         result.may_pass_over |= found.may_pass_over
         result.padding_ns = max(result.padding_ns, found.padding_ns)
+        result.late_ns, result.ticks_late_ns = found.late_ns, found.ticks_late_ns
         for one, other in _pairs(result, found):
             one.update(other)
         _put(found, result)

@@ -46,6 +46,9 @@ from kubectl_evictplan.prediction.document import Prediction
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings
 from kubectl_evictplan.simulation.simulate import simulate
+from kubectl_evictplan.windows.unknowns.requests import WRITTEN_AGAIN_NS
+
+WRITTEN_AGAIN = WRITTEN_AGAIN_NS / 1e9
 
 
 def wrongs(world: World, prediction: Prediction, reality: Reality) -> list[str]:
@@ -153,8 +156,8 @@ def test_one_failing_node_has_a_window_of_one_tick_and_one_pass(release: str) ->
     earliest, latest = window_of(one_failing_node(release))
     ticks_until_taint = 11 if release in ("1.33.4", "1.35.0") else 9
     costs = ticks_until_taint * 0.0101 + 0.01
-    # From 1.34 on a stale informer can waste the first token: the next one takes 10 s.
-    wasted = 10.105 if release == "1.35.0" else 0.0
+    # From 1.34 on a stale informer can waste the first token: the next one takes 10 s. And the write of its pass may conflict.
+    wasted = 10.105 + WRITTEN_AGAIN if release == "1.35.0" else 0.0
     assert latest - earliest <= 5 + 0.105 + costs + wasted
 
 
@@ -176,7 +179,8 @@ def test_realities_of_one_failing_node_come_close_to_both_ends(release: str) -> 
                 entry.at_ns / 1e9 for entry in timeline.entries if isinstance(entry, PodDeleted)
             ]
     assert min(seen) - earliest < 0.2
-    assert latest - max(seen) < 0.4
+    # No run makes a write again.
+    assert latest - max(seen) < 0.4 + (WRITTEN_AGAIN if release == "1.35.0" else 0.0)
 
 
 def test_a_known_monitor_phase_narrows_the_window_to_passes_and_costs() -> None:

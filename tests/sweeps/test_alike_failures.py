@@ -145,3 +145,30 @@ def test_nodes_that_are_alike_are_not_predicted_one_by_one(monkeypatch: pytest.M
     found = [row.unknown_latest_seconds for row in rows if row.unknown_latest_seconds is not None]
     assert found == sorted(found, reverse=True)
     assert len(set(found)) == len(names)
+
+
+def test_beside_nodes_that_are_alike_writes_conflict_as_well() -> None:
+    """From 1.34 on the tick that finds a node silent exchanges its taint at once, while a worker exchanges the other one."""
+    names = [f"n{number:02}" for number in range(8)]
+    taints = [f"node.kubernetes.io/not-ready:{effect}" for effect in ("NoSchedule", "NoExecute")]
+    nodes = [make_node("c0", ready="False", taints=taints), *map(make_node, names)]
+    leases = [make_lease(name, -1 - place / 10) for place, name in enumerate(names)]
+    leases.append(make_lease("c0", -30))
+    pods = [make_pod(f"p{name}", name, tolerations=TOLERATIONS[1]) for name in names]
+    snapshot = make_snapshot(nodes, pods, leases=leases)
+    configuration = resolve_configuration(ControllerSettings("1.37.0"), snapshot.control_plane)
+    failing = Failing(snapshot, configuration, snapshot.taken_at_ns)
+    failures = [Failure(NODE, name, (name,)) for name in names]
+    failing.prepare(failures)
+    assert failing._alike is not None
+
+    for failure in failures:
+        told, alone = failing._alike.prediction(failure.name), failing.predicted(failure)
+        assert told is not None
+        [found, expected] = (
+            [change for report in one.nodes for change in report.changes if report.node == "c0"]
+            for one in (told, alone)
+        )
+        assert [(one.value, one.latest_seconds) for one in found] == [
+            (one.value, one.latest_seconds) for one in expected
+        ]

@@ -64,10 +64,11 @@ def windows(event: ScenarioEvent, *, down: tuple[str, ...]) -> list[tuple[float,
 
 def test_a_node_that_was_down_before_a_new_process_spends_its_token_on_a_taint() -> None:
     # The third node that is not ready makes the zone partial, with a rate of 0: only a pass inside
-    # that very tick taints it, if a token is left. Ticks are up to 0.4 s later because of writes that conflict in the first one.
+    # that very tick taints it, if a token is left. Ticks are up to 0.4 s later because of writes that conflict in the first one,
+    # and a pass may write 0.2 s after its token.
     stop = make_event(4.9, "kubelet-stop", ("n3",), last_heartbeat=3.5)
     ((earliest, latest),) = windows(stop, down=("n1", "n2"))
-    assert earliest == 11 and latest < 11.3 + 0.4
+    assert earliest == 11 and latest < 11.3 + 0.4 + 0.2
 
 
 @pytest.mark.parametrize(
@@ -94,8 +95,8 @@ def test_a_young_process_may_have_seen_a_silent_node_first_at_any_tick_since_it_
         ).evictions
     )
     assert window.earliest_seconds == pytest.approx(5.934, abs=0.001)
-    # A stale informer may waste the first token.
-    assert 6.934 <= window.latest_seconds < 6.934 + 2.4
+    # A stale informer may waste the first token, and the pass that has the second one may write its taint again.
+    assert 6.934 <= window.latest_seconds < 6.934 + 2.4 + 0.2
 
 
 def test_a_last_renewal_may_come_before_or_after_every_start_in_its_window() -> None:

@@ -35,7 +35,7 @@ from kubectl_evictplan.prediction.document import CERTAIN
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
 from kubectl_evictplan.simulation.simulate import simulate
-from kubectl_evictplan.windows.unknowns.lines import PASS_LAG_MAX_NS
+from kubectl_evictplan.windows.unknowns.lines import PASS_LAG_MAX_NS, written_late_ns
 
 PERIOD_NS = ns(2)
 FLAGS = {
@@ -173,7 +173,7 @@ def outcomes(world: World, steps: Steps) -> list[dict[str, float]]:
 def check_hull(world: World, steps: Steps, lags: int = 0) -> None:
     """Each window is from the first to the last of its instants; certain is what every run has.
 
-    ``lags``: after how many tokens, each up to a lag of a pass later, a window may end that no run reaches.
+    ``lags``: after how many tokens, each up to a lag of a pass later, a window may end that no run reaches. Nor does any write a taint again.
     """
     runs = outcomes(world, steps)
     seen: dict[str, list[float]] = defaultdict(list)
@@ -182,7 +182,7 @@ def check_hull(world: World, steps: Steps, lags: int = 0) -> None:
             seen[pod].append(at)
     assert world.scenario.horizon_ns is not None
     horizon = world.scenario.horizon_ns / 1e9
-    later = steps.slack + lags * PASS_LAG_MAX_NS / 1e9
+    later = steps.slack + lags * PASS_LAG_MAX_NS / 1e9 + written_late_ns(world.configuration) / 1e9
     told: dict[str, list[tuple[float, float]]] = defaultdict(list)
     certain: set[str] = set()
     for eviction in predict(world.snapshot, world.scenario, world.configuration).evictions:

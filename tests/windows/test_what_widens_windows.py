@@ -99,7 +99,8 @@ def test_from_1_34_a_stale_informer_may_waste_the_first_token() -> None:
         for release in ("1.33.4", "1.34.4")
     )
     assert width(quick) < 0.3
-    assert 10 < width(stale) < 10.4
+    # Then the pass may meet the worker that writes the other taint.
+    assert 10 < width(stale) < 10.4 + 0.2
 
 
 def test_from_1_34_a_pass_may_fall_inside_the_tick_that_finds_the_whole_cluster_down() -> None:

@@ -2,71 +2,108 @@
 
 Each reads the node and patches what it read. Whose node was written meanwhile tries again 100 to 200 ms later
 (``UpdateTaintBackoff``), and the tick waits for that. It happens where both have the same reason: a new process looks at all nodes
-for the first time, or a tick finds a node silent with which all zones are down.
+for the first time, or a tick finds a node silent with which all zones are down, or from 1.34 on one that has the taint of Ready=False.
+What a pass writes so late is part of its wait (``unknowns.lines.written_late_ns``).
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
+from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.zone_states import FULL
 from kubectl_evictplan.kube.objects import NO_EXECUTE, NO_SCHEDULE, ClusterSnapshot
+from kubectl_evictplan.kube.taints import NOT_READY
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.clients.late_windows import Late, put_off
 from kubectl_evictplan.windows.outcome import (
     TAINT_REMOVED,
     Exploration,
+    NodeChangeKey,
     follows_ticks,
     is_ready,
 )
 from kubectl_evictplan.windows.pod_worlds import happenings
-from kubectl_evictplan.windows.spans import Span, meets
+from kubectl_evictplan.windows.spans import NEVER_NS, Span, meets
 from kubectl_evictplan.windows.unknowns.requests import WriteConflicts
 
 _AGAIN_NS = WriteConflicts.longest_ns
 
+_Change = tuple[NodeChangeKey, int]
 
-def span_conflicts(result: Exploration, snapshot: ClusterSnapshot, scenario: Scenario) -> bool:
+
+class _Conflicts(msgspec.Struct):
+    """Who may meet a worker: where, since when, and which nodes were given up by then."""
+
+    # Whether the first look of a process does.
+    at_start: bool = False
+    since_ns: int = NEVER_NS
+    given_up: set[_Change] = set()
+
+    def note(self, span: Span) -> None:
+        """One within the span."""
+        self.since_ns = min(self.since_ns, span[0])
+
+
+def span_conflicts(
+    result: Exploration,
+    snapshot: ClusterSnapshot,
+    scenario: Scenario,
+    configuration: ControllerConfiguration,
+) -> bool:
     """Let windows of what such a tick does, and of what follows it, reach to where it is through at the latest; False where none conflict.
 
     Of releases whose writes of taints conflict.
     """
     starts = [event.span for event in scenario.events if event.manager_up]
     down = [window.span for (key, _), window in result.zones.windows.items() if key.state == FULL]
-    if not (starts or down):
+    swaps = configuration.profile.taint_on_current_condition
+    if not (starts or down or swaps):
         return False
-    at_starts, in_ticks = _conflicts(result, starts, down)
-    if not (at_starts or in_ticks):
+    conflicts = _conflicts(result, starts, down, swaps=swaps)
+    if conflicts.since_ns == NEVER_NS:
         return False
-    # What follows a first tick comes at times that follow from it.
-    names = {key.node for key, _ in result.nodes.windows} if at_starts else in_ticks
-    given_up_ns = _AGAIN_NS if at_starts else 0
-    late = dict.fromkeys(names, Late(given_up_ns, _AGAIN_NS, _AGAIN_NS))
-    since_ns = min((*(starts if at_starts else ()), *(down if in_ticks else ())))[0]
+    # What follows such a tick comes at times that follow from it.
+    names = {key.node for key, _ in result.nodes.windows}
+    late = dict.fromkeys(names, Late(_AGAIN_NS, _AGAIN_NS, _AGAIN_NS))
     sure = _undisturbed(result, snapshot, scenario, names)
-    put_off(result, late, scenario, sure, since_ns=since_ns, by=WriteConflicts)
+    in_time = frozenset() if conflicts.at_start else conflicts.given_up
+    since_ns = conflicts.since_ns
+    put_off(result, late, scenario, sure, since_ns=since_ns, in_time=in_time, by=WriteConflicts)
     return True
 
 
 def _conflicts(
-    result: Exploration, starts: Sequence[Span], down: Sequence[Span]
-) -> tuple[set[str], set[str]]:
-    """Nodes of which two write at once: at the start of a process, and where a zone gets ``down`` with them."""
+    result: Exploration, starts: Sequence[Span], down: Sequence[Span], *, swaps: bool
+) -> _Conflicts:
+    """Where two write one node at once: at the start of a process, and where a tick finds it silent with which a zone gets ``down``.
+
+    ``swaps``: also where it is tainted for Ready=False.
+    """
     by_worker = result.when(lambda key: follows_ticks(key) and key.effect == NO_SCHEDULE)
-    given_up = result.when(lambda key: follows_ticks(key) and is_ready(key))
-    at_starts, in_ticks = set[str](), set[str]()
+    given_up: defaultdict[str, list[tuple[_Change, Span]]] = defaultdict(list)
+    for nth, window in result.nodes.windows.items():
+        if is_ready(nth[0]) and follows_ticks(nth[0]):
+            given_up[nth[0].node].append((nth, window.span))
+    found = _Conflicts()
     for (key, _), window in result.nodes.windows.items():
         if not (follows_ticks(key) and key.effect == NO_EXECUTE):
             continue
         span = window.span
         # Also a pass meets the worker of a node that the first tick puts in line; the end of that tick waits for it.
-        if meets(starts, span):
-            if any(meets(starts, other) for other in by_worker[key.node]):
-                at_starts.add(key.node)
-        taken_off = key.what == TAINT_REMOVED
-        if taken_off and meets(given_up[key.node], span) and meets(down, span):
-            in_ticks.add(key.node)
-    return at_starts, in_ticks
+        if meets(starts, span) and any(meets(starts, other) for other in by_worker[key.node]):
+            found.at_start = True
+            found.note(span)
+        swapped = swaps and key.value.startswith(f"{NOT_READY}:")
+        if key.what == TAINT_REMOVED and (swapped or meets(down, span)):
+            for nth, own in given_up[key.node]:
+                if meets((own,), span):
+                    found.given_up.add(nth)
+                    found.note(own)
+    return found
 
 
 def _undisturbed(

@@ -20,14 +20,17 @@ def let_clients_wait(
     scenario: Scenario,
     configuration: ControllerConfiguration,
     sent: int = 0,
+    *,
+    limited: bool = True,
+    conflicts: bool = True,
 ) -> None:
-    """Let windows of what was explored without them span what the controllers' own clients let wait; ``sent`` as in ``explore``.
+    """Let windows of what was explored without them span what the controllers' own clients let wait; ``limited`` and ``sent`` as in ``explore``.
 
-    And what they write twice because it conflicts.
+    ``conflicts``: and what they write twice because it conflicts.
     """
     given = snapshot, scenario, configuration
     rows = len(result.evictions) + len(result.cancels.windows) + len(result.nodes.windows)
-    waits = not never_waits(snapshot, rows + sent, configuration)
+    waits = limited and not never_waits(snapshot, rows + sent, configuration)
     # What unknowns make ticks late; what comes of a shared client is told with it.
     late = set[str]()
     if waits and not _share_client(result, *given, sent):
@@ -35,12 +38,13 @@ def let_clients_wait(
 
         if span_slow_ticks(result, *given):
             late.add(ClientLimits.name)
-    if configuration.profile.taint_writes_conflict and (
+    conflicts &= configuration.profile.taint_writes_conflict
+    if conflicts and (
         any(event.manager_up for event in scenario.events) or _takes_taints_off(result)
     ):
         from kubectl_evictplan.windows.clients import conflicting_writes  # rarely needed
 
-        if conflicting_writes.span_conflicts(result, snapshot, scenario):
+        if conflicting_writes.span_conflicts(result, *given):
             late.add(WriteConflicts.name)
     if late and _takes_taints_off(result):
         from kubectl_evictplan.windows.clients import late_removals  # rarely needed

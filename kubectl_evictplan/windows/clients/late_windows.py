@@ -16,12 +16,14 @@ from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.taint_eviction import Decision, delete_is_refused
 from kubectl_evictplan.kube.objects import Pod, Taint
 from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS
+from kubectl_evictplan.scenarios.actions.pods import DeletePods
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.outcome import (
     READY,
     TAINT_REMOVED,
     EvictionKey,
     Exploration,
+    NodeChangeKey,
     PossibleEviction,
     WindowOverRuns,
     follows_ticks,
@@ -50,11 +52,22 @@ _NOT_LATE = Late(0, 0, 0)
 
 
 class _Ends:
-    """When what a process does is over: when it ends, or at the horizon."""
+    """When what a process does is over: when it ends, or at the horizon; and when somebody else deletes a pod."""
 
     def __init__(self, scenario: Scenario) -> None:
-        self.horizon_ns = scenario.end_ns
         self._stops = [event for event in scenario.events if event.manager_up is not None]
+        self.horizon_ns = scenario.end_ns
+        if self._stops and not self._stops[-1].manager_up:
+            # Nobody comes after that process.
+            self.horizon_ns = min(self.horizon_ns, self._stops[-1].latest_ns)
+        deleting = [event for event in scenario.events if isinstance(event, DeletePods)]
+        # To the last instant before it.
+        self._deleted = {(key, event.latest_ns - 1) for event in deleting for key in event.pods}
+
+    def of_pod(self, key: EvictionKey, row: PossibleEviction) -> int:
+        """Until when it can be late: what ends with the pod's deletion by somebody else is not."""
+        gone = (key.pod, row.latest_ns) in self._deleted
+        return row.latest_ns if gone else self.horizon_ns
 
     def after(self, at_ns: int) -> int:
         """The first one that may come after that."""
@@ -69,9 +82,9 @@ class _Later(msgspec.Struct):
     certain: Set[str]
     unknown: str
 
-    def row(self, row: PossibleEviction, late_ns: int) -> PossibleEviction:
-        """The row so much later."""
-        spans = later_spans(row.spans, late_ns, self.ends.horizon_ns)
+    def row(self, row: PossibleEviction, late_ns: int, until_ns: int) -> PossibleEviction:
+        """The row so much later, but not after that instant."""
+        spans = later_spans(row.spans, late_ns, until_ns)
         sure = row.node in self.certain and row.latest_ns + late_ns <= self.ends.after(
             row.latest_ns
         )
@@ -86,12 +99,13 @@ def put_off(
     first_ticks: FirstTicks | None = None,
     at_start_ns: int = 0,
     since_ns: int | None = None,
+    in_time: Set[tuple[NodeChangeKey, int]] = frozenset(),
     by: type[Unknown[Span]] = ClientLimits,
 ) -> None:
     """Make it all as late, and be certain only of what follows silence alone and comes before it is over.
 
     ``first_ticks``: what first ticks of new processes make late. ``at_start_ns``: how late the tick is that is under way at the start.
-    ``since_ns``: nothing is late that comes before. ``by``: the unknown that makes it late.
+    ``since_ns``: nothing is late that comes before; ``in_time``: changes of nodes that are not late either. ``by``: the unknown that makes it late.
     """
     ends = _Ends(scenario)
     ticks_late_ns = max((at_start_ns, *(one.tick_ns for one in late.values())))
@@ -107,8 +121,9 @@ def put_off(
     if since_ns is None:
         since_ns = 0 if at_start_ns else min(lows, default=0)
     # Whether a removal is sure depends on how late everything else is.
-    for (change, _), window in sorted(changes, key=lambda one: one[0][0].what == TAINT_REMOVED):
-        if not follows_ticks(change) or window.latest_ns < since_ns:
+    for nth, window in sorted(changes, key=lambda one: one[0][0].what == TAINT_REMOVED):
+        change, _ = nth
+        if not follows_ticks(change) or window.latest_ns < since_ns or nth in in_time:
             continue
         # A tick takes taints off whoever has them once all zones are down.
         late_ns = ticks_late_ns
@@ -120,7 +135,8 @@ def put_off(
             sure = first_ticks.surely_removes(change.node, window, late_ns)
         _put_off(window, late_ns, ends, sure=sure)
     for window in result.zones.windows.values():
-        _put_off(window, ticks_late_ns, ends, sure=True)
+        if window.latest_ns >= since_ns:
+            _put_off(window, ticks_late_ns, ends, sure=True)
     later = _Later(ends, certain, by.name)
     _put_off_rows(result, late, since_ns, later)
 
@@ -137,12 +153,12 @@ def _put_off_rows(
         if not (late_ns and row.latest_ns >= since_ns and follows_lifecycle(key, row)):
             continue
         if row.until_queued is None:
-            result.evictions[key] = later.row(row, late_ns)
+            result.evictions[key] = later.row(row, late_ns, later.ends.of_pod(key, row))
             continue
         # Nodes that only fall silent share all else.
         windows = id(row.spans), late_ns
         if (new := first.get(windows)) is None:
-            new = first[windows] = later.row(row, late_ns)
+            new = first[windows] = later.row(row, late_ns, later.ends.horizon_ns)
         result.evictions[key] = new.on_node(row.node, row.until_queued)
 
 

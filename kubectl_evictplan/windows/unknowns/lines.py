@@ -24,6 +24,7 @@ from kubectl_evictplan.controllers.node_lifecycle.flowcontrol import (
 )
 from kubectl_evictplan.controllers.node_lifecycle.no_execute_tainter import STALE_LISTER_NS
 from kubectl_evictplan.kube.durations import MICROSECOND_NS, MILLISECOND_NS, SECOND_NS
+from kubectl_evictplan.windows.unknowns.requests import WRITTEN_AGAIN_NS
 from kubectl_evictplan.windows.unknowns.unknown import Unknown, settled
 from kubectl_evictplan.windows.zone_lines import Held, LineRules, ZoneLine
 
@@ -42,6 +43,15 @@ def token_max_ns(rate_qps: float) -> int:
 def token_min_ns(rate_qps: float) -> int:
     """How long after the one before it a token is spent at the earliest: a bucket holds one."""
     return max(refill_ns(rate_qps) - MICROSECOND_NS, 0)
+
+
+def written_late_ns(configuration: ControllerConfiguration) -> int:
+    """How long after its token a node gets its taint at the most.
+
+    From 1.34 on a pass may come while a worker writes the other taint, for the tick that finds a node silent puts it in line at once.
+    """
+    meets = _queues_at_once(configuration) and configuration.profile.taint_writes_conflict
+    return WRITTEN_AGAIN_NS if meets else 0
 
 
 def wasted_tokens_max(rate_qps: float) -> int:

@@ -23,16 +23,21 @@ class ClientLimits(Unknown[Span]):
         yield part[0], part[1] + self._longest_ns
 
 
-# A worker puts one taint on and takes another one off, each of which a write may meet; the longest pause.
-_CONFLICTS_MAX, _PAUSE_MAX_NS = 2, 200_000_000
+# A write that meets another one is made again so much later at most (``UpdateTaintBackoff``).
+WRITTEN_AGAIN_NS = 200_000_000
+# A worker puts one taint on and takes another one off, each of which a write may meet.
+_CONFLICTS_MAX = 2
 
 
 class WriteConflicts(Unknown[Span]):
-    """Whether a write of taints meets another one of the same node, and when it is made again (``UpdateTaintBackoff``)."""
+    """Whether a tick's write of taints meets another one of the same node, and when it is made again.
+
+    What a pass writes again is part of its node's wait (``lines.written_late_ns``).
+    """
 
     name = "write-conflicts"
     what = "whether writes of a node's taints meet, and when they are made again"
-    longest_ns = _CONFLICTS_MAX * _PAUSE_MAX_NS
+    longest_ns = _CONFLICTS_MAX * WRITTEN_AGAIN_NS
 
     def settle(self, part: Span, most: int) -> Iterator[Span]:
         """Later by all that it can take, and by less."""
