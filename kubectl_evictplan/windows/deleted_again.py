@@ -189,24 +189,9 @@ def _not_seen(node: Node, pod: Pod, configuration: ControllerConfiguration) -> P
     """A DELETE that no run has shown."""
     comparison = configuration.comparison_operators
     decision = Decision(no_execute_taints(node.taints), pod.tolerations, comparison)
-    return PossibleEviction(
-        spans=(),
-        certain=False,
-        node=node.name,
-        taint=decision.taint,
-        toleration_index=decision.toleration_index,
-        toleration_seconds=decision.toleration_seconds,
-        gone_earliest_ns=0,
-    )
+    return PossibleEviction.unseen(node.name, decision).ending_from(0)
 
 
 def _perhaps(found: PossibleEviction, spans: tuple[Span, ...]) -> PossibleEviction:
-    gone_ns = found.gone_earliest_ns
-    return found._replace(
-        spans=spans,
-        certain=False,
-        gone_earliest_ns=None if gone_ns is None else min(gone_ns, spans[0][0]),
-        circumstances=(),
-        missed=found.missed | _MISSED,
-        proven=True,
-    )
+    bound = found.without(_MISSED).gone_from(spans[0][0])
+    return bound._replace(spans=spans, certain=False, circumstances=(), proven=True)

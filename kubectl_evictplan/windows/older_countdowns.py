@@ -124,11 +124,6 @@ def _with(found: PossibleEviction, own: Span) -> PossibleEviction:
     spans = disjoint_outcomes([own, *found.spans], 0)
     whens = dict(zip(found.spans, found.circumstances, strict=False))
     whens[own] = OlderCountdown()
-    gone_ns = found.gone_earliest_ns
-    return found._replace(
-        spans=spans,
-        gone_earliest_ns=None if gone_ns is None else min(gone_ns, spans[0][0]),
-        circumstances=tuple(map(whens.get, spans)),
-        missed=found.missed | _MISSED,
-        proven=True,
-    )
+    bound = found.without(_MISSED).gone_from(spans[0][0])
+    circumstances = tuple(map(whens.get, spans))
+    return bound._replace(spans=spans, circumstances=circumstances, proven=True)

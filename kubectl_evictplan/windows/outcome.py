@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from operator import itemgetter
-from typing import Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -21,6 +21,9 @@ from kubectl_evictplan.kube.objects import Taint
 from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS, key_and_effect
 from kubectl_evictplan.windows.circumstances import Circumstance
 from kubectl_evictplan.windows.spans import Span, disjoint_outcomes
+
+if TYPE_CHECKING:
+    from kubectl_evictplan.controllers.taint_eviction import Decision
 
 
 class EvictionKey(NamedTuple):
@@ -71,6 +74,20 @@ class PossibleEviction(NamedTuple):
         """The end of the last window."""
         return self.spans[-1][1]
 
+    @classmethod
+    def unseen(
+        cls,
+        node: str,
+        decision: Decision | None,
+        spans: tuple[Span, ...] = (),
+        missed: frozenset[str] = frozenset(),
+    ) -> PossibleEviction:
+        """One that no run has shown, by what the pod's tolerations say (None: no taint is the reason)."""
+        if decision is None:
+            return cls(spans, False, node, None, None, None, missed=missed)
+        index, seconds = decision.toleration_index, decision.toleration_seconds
+        return cls(spans, False, node, decision.taint, index, seconds, missed=missed)
+
     def told_by(self, run: tuple[Timeline, int], spans: tuple[Span, ...]) -> PossibleEviction:
         """Return the same with its delete in a run (timeline, index) as the sample, and windows that hold that as well."""
         entry = run[0].entries[run[1]]
@@ -93,6 +110,11 @@ class PossibleEviction(NamedTuple):
             proven=self.proven or not self.missed,
         )
 
+    def without(self, missed: Set[str]) -> PossibleEviction:
+        """Return the same where these unknowns were not tried: what was exact is a bound then."""
+        proven = self.proven or not self.missed
+        return self._replace(missed=self.missed | missed, proven=proven)
+
     def also_within(self, spans: Iterable[Span], missed: frozenset[str]) -> PossibleEviction:
         """Return the same where it may happen within these spans as well, which are bounds: nothing of it is certain."""
         return self._replace(
@@ -108,6 +130,11 @@ class PossibleEviction(NamedTuple):
         """Return the same where its pod may be gone from then on as well; what is known to end sooner stays so."""
         gone_ns = self.gone_earliest_ns
         return self._replace(gone_earliest_ns=low_ns if gone_ns is None else min(gone_ns, low_ns))
+
+    def gone_from(self, low_ns: int) -> PossibleEviction:
+        """Return the same where its pod may be gone from then on as well, if it ends at all."""
+        gone_ns = self.gone_earliest_ns
+        return self if gone_ns is None else self._replace(gone_earliest_ns=min(gone_ns, low_ns))
 
     def on_node(self, node: str, until_queued: UntilQueued) -> PossibleEviction:
         """Return the same on another node: as ``_replace`` does it, for tens of thousands."""

@@ -92,7 +92,7 @@ def put_terminated_pods(
             # The Job controller takes its own from whoever is deleted.
             row = row.ending_from(row.earliest_ns)
         if late_ns:
-            row = row._replace(missed=row.missed | {ClientLimits.name}, proven=True)
+            row = row.without({ClientLimits.name})._replace(proven=True)
         result.evictions[key] = row
 
 
@@ -202,8 +202,7 @@ def _is_sure(
 
 def _perhaps(found: PossibleEviction) -> PossibleEviction:
     """The same where garbage collection may come first: what was exact is a bound then."""
-    proven = found.proven or not found.missed
-    return found._replace(certain=False, missed=found.missed | _MISSED, proven=proven)
+    return found.without(_MISSED)._replace(certain=False)
 
 
 def _beside(taken: _Taken, found: PossibleEviction | None) -> PossibleEviction:

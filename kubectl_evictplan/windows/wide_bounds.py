@@ -187,13 +187,5 @@ class _Bounding(msgspec.Struct):
 
 def _not_seen(possible: Possible, missed: frozenset[str]) -> PossibleEviction:
     """An eviction that no run has shown."""
-    decision = possible.decision
-    return PossibleEviction(
-        spans=(possible.span,),
-        certain=False,
-        node=possible.pod.node_name,
-        taint=None if decision is None else decision.taint,
-        toleration_index=None if decision is None else decision.toleration_index,
-        toleration_seconds=None if decision is None else decision.toleration_seconds,
-        missed=missed,
-    )
+    node = possible.pod.node_name
+    return PossibleEviction.unseen(node, possible.decision, (possible.span,), missed)

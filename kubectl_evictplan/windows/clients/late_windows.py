@@ -218,9 +218,11 @@ class LateRows:
         key = _key(pod)
         row = self._evictions.get(key)
         if row is None:
-            self._evictions[key] = _new_row(
-                pod, self._decision(pod, taint), (low_ns, high_ns), self._missed
+            decision = self._decision(pod, taint)
+            new = PossibleEviction.unseen(
+                pod.node_name, decision, ((low_ns, high_ns),), self._missed
             )
+            self._evictions[key] = new.ending_from(low_ns)._replace(proven=True)
         elif not any(low <= low_ns and high_ns <= high for low, high in row.spans):
             self._evictions[key] = _also_within(row, low_ns, high_ns, self._missed)
 
@@ -236,13 +238,8 @@ class LateRows:
             # Nodes that only fall silent share all else.
             self._evictions[key] = found.on_node(row.node, row.until_queued)
             return
-        gone_ns = row.gone_earliest_ns
-        sooner = row._replace(
-            spans=((low_ns, row.spans[0][1]), *row.spans[1:]) if found is None else found.spans,
-            gone_earliest_ns=None if gone_ns is None else min(gone_ns, low_ns),
-            missed=row.missed | self._missed,
-            proven=row.proven or not row.missed,
-        )
+        spans = ((low_ns, row.spans[0][1]), *row.spans[1:]) if found is None else found.spans
+        sooner = row.without(self._missed).gone_from(low_ns)._replace(spans=spans)
         # With the spans that it had, so that their id stays theirs.
         self._kept.append(row.spans)
         self._evictions[key] = self._sooner[shared] = sooner
@@ -250,20 +247,6 @@ class LateRows:
 
 def _key(pod: Pod) -> EvictionKey:
     return EvictionKey(pod.key, pod.uid, TAINT_EVICTION, 0)
-
-
-def _new_row(pod: Pod, decision: Decision, span: Span, missed: frozenset[str]) -> PossibleEviction:
-    return PossibleEviction(
-        spans=(span,),
-        certain=False,
-        node=pod.node_name,
-        taint=decision.taint,
-        toleration_index=decision.toleration_index,
-        toleration_seconds=decision.toleration_seconds,
-        missed=missed,
-        gone_earliest_ns=span[0],
-        proven=True,
-    )
 
 
 def _also_within(
@@ -274,9 +257,6 @@ def _also_within(
         high_ns = min(high_ns, row.latest_ns)
         if low_ns > high_ns:
             return row
-    gone_ns = row.gone_earliest_ns
-    return row.also_within([(low_ns, high_ns)], missed)._replace(
-        certain=row.certain,
-        gone_earliest_ns=None if gone_ns is None else min(gone_ns, low_ns),
-        gone_latest_ns=row.gone_latest_ns if row.certain else None,
-    )
+    gone_ns = row.gone_latest_ns if row.certain else None
+    within = row.also_within([(low_ns, high_ns)], missed).gone_from(low_ns)
+    return within._replace(certain=row.certain, gone_latest_ns=gone_ns)

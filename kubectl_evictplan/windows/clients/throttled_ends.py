@@ -151,12 +151,8 @@ class ThrottledEnds:
             if key.controller == POD_GC and late_ns:
                 *before, (low_ns, high_ns) = row.spans
                 high_ns = max(high_ns, min(high_ns + late_ns + _GC_STEP_NS, horizon_ns))
-                self._result.evictions[key] = row._replace(
-                    spans=(*before, (low_ns, high_ns)),
-                    certain=False,
-                    gone_latest_ns=None,
-                    missed=row.missed | _MISSED,
-                    proven=row.proven or not row.missed,
+                self._result.evictions[key] = row.without(_MISSED)._replace(
+                    spans=(*before, (low_ns, high_ns)), certain=False, gone_latest_ns=None
                 )
 
     def _out_of_service(self) -> Iterator[str]:
