@@ -23,7 +23,7 @@ from kubectl_evictplan.windows.unknowns.of_pods import GC_COST_MAX_NS
 from kubectl_evictplan.windows.unknowns.requests import ClientLimits
 
 # How late these rows are.
-LateRows = tuple[int, Sequence[tuple[EvictionKey, PossibleEviction]]]
+Delayed = tuple[int, Sequence[tuple[EvictionKey, PossibleEviction]]]
 
 _MISSED = frozenset({ClientLimits.name})
 _GC_STEP_NS = GC_CHECK_PERIOD_NS + GC_COST_MAX_NS
@@ -96,7 +96,7 @@ class ThrottledEnds:
         """From when on a process may end, and the next one begin anew."""
         return min((event.at_ns for event in self._stops), default=self._scenario.end_ns)
 
-    def follow(self, every: Iterable[LateRows], anew_ns: int) -> None:
+    def follow(self, every: Iterable[Delayed], anew_ns: int) -> None:
         """Put what comes of it, when rows have their windows; ``anew_ns``: what processes after the first one delete may be so late."""
         made = {event.pod.key: event for event in self._scenario.events if event.pod is not None}
         nodes = set(self._out_of_service())

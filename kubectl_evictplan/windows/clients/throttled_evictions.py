@@ -16,7 +16,7 @@ from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.clients.arrivals import Row
 from kubectl_evictplan.windows.clients.buckets import Waits
-from kubectl_evictplan.windows.clients.throttled_ends import LateRows, ThrottledEnds
+from kubectl_evictplan.windows.clients.throttled_ends import Delayed, ThrottledEnds
 from kubectl_evictplan.windows.outcome import Exploration, PossibleEviction
 from kubectl_evictplan.windows.spans import Span, later_spans
 from kubectl_evictplan.windows.unknowns.requests import ClientLimits
@@ -36,7 +36,7 @@ def span_client_limits(
     ``waits``: how long what is deleted can wait, with the rows of that, by their windows.
     """
     ends = ThrottledEnds(result, snapshot, scenario, configuration)
-    late, anew_ns = list[LateRows](), 0
+    late, anew_ns = list[Delayed](), 0
     for of_client, alike in waits:
         anew_ns = max(anew_ns, _longest(of_client, ends.first_stop_ns, scenario.end_ns))
         for rows in alike:
