@@ -36,7 +36,7 @@ from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.windows.newest_statuses import heard_until_ns
 from kubectl_evictplan.windows.noticing import ON_TIME, Lateness, Noticing
 from kubectl_evictplan.windows.processes_up import ProcessLife, process_lives
-from kubectl_evictplan.windows.spans import NEVER_NS, Span
+from kubectl_evictplan.windows.spans import BEFORE_NS, NEVER_NS, Span
 from kubectl_evictplan.windows.spent_tokens import all_down_until_ns
 from kubectl_evictplan.windows.unknowns.last_heartbeats import (
     last_heartbeat_window,
@@ -47,8 +47,6 @@ from kubectl_evictplan.windows.unknowns.tick_cells import TickSteps
 NOT_POSTED = ""
 # What an event brings forth at the very instant at which others happen.
 _TIE_NS = 1000
-# Before the start, nobody knows when.
-BEFORE_NS = -NEVER_NS
 
 
 class Stretch(msgspec.Struct):

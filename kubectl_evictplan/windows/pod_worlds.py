@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 
 import msgspec
 from msgspec.structs import replace
@@ -24,13 +25,13 @@ from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod
 from kubectl_evictplan.kube.taints import no_execute_taints
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint, deleted_nodes
-from kubectl_evictplan.scenarios.actions.pods import DeletePods, SetTolerations
+from kubectl_evictplan.scenarios.actions.pods import DeletePods, SetTolerations, uid_of_created
 from kubectl_evictplan.scenarios.actions.processes import StopKubelet
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.playback import NodePlayback
 from kubectl_evictplan.simulation.running_timers import running_timer
 from kubectl_evictplan.simulation.simulate import simulate
-from kubectl_evictplan.windows.spans import Span
+from kubectl_evictplan.windows.spans import BEFORE_NS, Span
 
 
 class EventIndex:
@@ -257,6 +258,47 @@ def pods_of(snapshot: ClusterSnapshot, scenario: Scenario) -> Iterator[Pod]:
     """All pods there ever are."""
     yield from snapshot.pods
     yield from (event.pod for event in scenario.events if event.pod is not None)
+
+
+class Version(msgspec.Struct, frozen=True):
+    """A pod as it may be from an instant on: later versions have other tolerations, or are other objects of its name."""
+
+    pod: Pod
+    since_ns: int
+
+
+def versions_of(
+    pods: Iterable[Pod], names: Container[str], events: Iterable[ScenarioEvent]
+) -> dict[str, list[Version]]:
+    """By the keys of these pods, and of those created on the nodes ``names``: what may be there under that name."""
+    found: dict[str, list[Version]] = {}
+    for pod in pods:
+        found.setdefault(pod.key, []).append(Version(pod, BEFORE_NS))
+    for event in events:
+        made = event.pod
+        if made is not None and (made.key in found or made.node_name in names):
+            made = replace(made, uid=uid_of_created(made, event.at_ns))
+            found.setdefault(made.key, []).append(Version(made, event.at_ns))
+        elif isinstance(event, SetTolerations):
+            for key in found.keys() & set(event.pods):
+                found[key] += [_tolerating(version, event) for version in found[key]]
+    return found
+
+
+def versions_on(
+    snapshot: ClusterSnapshot, names: Container[str], scenario: Scenario
+) -> Iterator[Version]:
+    """What may be there of pods on these nodes."""
+    pods = (pod for pod in snapshot.pods if pod.node_name in names)
+    if scenario.named_pods:
+        yield from chain.from_iterable(versions_of(pods, names, scenario.events).values())
+    else:
+        yield from (Version(pod, BEFORE_NS) for pod in pods)
+
+
+def _tolerating(version: Version, event: SetTolerations) -> Version:
+    pod = replace(version.pod, tolerations=event.tolerations)
+    return Version(pod, max(version.since_ns, event.at_ns))
 
 
 def happenings(

@@ -8,6 +8,8 @@ from itertools import pairwise
 # Offsets of the earliest and the latest instant.
 Span = tuple[int, int]
 NEVER_NS = 2**62
+# What began before the start, nobody knows when.
+BEFORE_NS = -NEVER_NS
 
 # More outcomes than this help nobody.
 _OUTCOMES_MAX = 4

@@ -20,7 +20,8 @@ from kubectl_evictplan.scenarios.actions.nodes import changes_lifecycle_taints
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.latest_services import LatestServices
 from kubectl_evictplan.windows.node_courses import NodeCourse, Standing
-from kubectl_evictplan.windows.wide_fates import Version, WideFates
+from kubectl_evictplan.windows.pod_worlds import Version
+from kubectl_evictplan.windows.wide_fates import WideFates
 
 
 class _Sure(msgspec.Struct, frozen=True):

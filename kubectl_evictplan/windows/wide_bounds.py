@@ -19,10 +19,11 @@ from kubectl_evictplan.windows.change_bounds import ChangeBounds
 from kubectl_evictplan.windows.latest_services import LatestServices
 from kubectl_evictplan.windows.noticing import ON_TIME, Lateness
 from kubectl_evictplan.windows.outcome import EvictionKey, Exploration, PossibleEviction
+from kubectl_evictplan.windows.pod_worlds import Version
 from kubectl_evictplan.windows.spans import NEVER_NS, merge_spans
 from kubectl_evictplan.windows.sure_evictions import SureEvictions
 from kubectl_evictplan.windows.unknowns.services import Services
-from kubectl_evictplan.windows.wide_fates import Possible, Version, WideFates
+from kubectl_evictplan.windows.wide_fates import Possible, WideFates
 from kubectl_evictplan.windows.zone_rates import ZoneRates
 
 # More windows than this help nobody.

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Sequence
 
 import msgspec
-from msgspec.structs import replace
 
 from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, POD_GC, TAINT_EVICTION
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
@@ -21,26 +20,15 @@ from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, Taint
 from kubectl_evictplan.kube.taints import OUT_OF_SERVICE
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint
-from kubectl_evictplan.scenarios.actions.pods import DeletePods, SetTolerations, uid_of_created
+from kubectl_evictplan.scenarios.actions.pods import DeletePods
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.running_timers import RunningTimer, running_timer
 from kubectl_evictplan.windows.latest_services import LatestServices
-from kubectl_evictplan.windows.node_courses import (
-    BEFORE_NS,
-    NodeCourse,
-    Stretch,
-)
+from kubectl_evictplan.windows.node_courses import NodeCourse, Stretch
 from kubectl_evictplan.windows.older_countdowns import end_of_older_countdown
-from kubectl_evictplan.windows.pod_worlds import was_missed_lately
+from kubectl_evictplan.windows.pod_worlds import Version, versions_of, was_missed_lately
 from kubectl_evictplan.windows.processes_up import ProcessLife
-from kubectl_evictplan.windows.spans import NEVER_NS, Span
-
-
-class Version(msgspec.Struct, frozen=True):
-    """A pod as it may be from an instant on: later versions have other tolerations, or are other objects of its name."""
-
-    pod: Pod
-    since_ns: int
+from kubectl_evictplan.windows.spans import BEFORE_NS, NEVER_NS, Span
 
 
 class Possible(msgspec.Struct, frozen=True):
@@ -75,18 +63,7 @@ class WideFates:
 
     def versions(self, pods: Iterable[Pod], names: Container[str]) -> dict[str, list[Version]]:
         """By the keys of these pods, and of those created on the nodes ``names``: what may be there under that name."""
-        found: dict[str, list[Version]] = {}
-        for pod in pods:
-            found.setdefault(pod.key, []).append(Version(pod, BEFORE_NS))
-        for event in self._scenario.events:
-            made = event.pod
-            if made is not None and (made.key in found or made.node_name in names):
-                made = replace(made, uid=uid_of_created(made, event.at_ns))
-                found.setdefault(made.key, []).append(Version(made, event.at_ns))
-            elif isinstance(event, SetTolerations):
-                for key in found.keys() & set(event.pods):
-                    found[key] += list(_tolerating(found[key], event))
-        return found
+        return versions_of(pods, names, self._scenario.events)
 
     def has_one_before(self, version: Version) -> bool:
         """Whether another pod may have the name, on whatever node, when this one is to be created."""
@@ -321,9 +298,3 @@ def _by_timers_of_others(
 
 def _is_out_of_service(taint: Taint) -> bool:
     return taint.key == OUT_OF_SERVICE
-
-
-def _tolerating(versions: Iterable[Version], event: SetTolerations) -> Iterator[Version]:
-    for version in versions:
-        pod = replace(version.pod, tolerations=event.tolerations)
-        yield Version(pod, max(version.since_ns, event.at_ns))

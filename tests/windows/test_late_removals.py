@@ -19,6 +19,7 @@ from building.warning_runs import configured
 
 from kubectl_evictplan.prediction.document import Eviction
 from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.scenarios.scenario import ScenarioEvent
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Zone:
     tolerates: int
     tainted_at_start: bool
 
-    def evicted(self, release: str) -> list[Eviction]:
+    def evicted(self, release: str, *more: ScenarioEvent) -> list[Eviction]:
         taints = [make_taint(f"{UNREACHABLE}:{effect}", added=-20) for effect in EFFECTS]
         first = make_node("a0", zone="a", ready="Unknown", taints=taints, heartbeat=-80)
         nodes = [
@@ -38,6 +39,7 @@ class Zone:
             make_node("a2", zone="a"),
         ]
         events = [make_event(20, "kubelet-stop", ["a1", "a2"])]
+        events += more
         if not self.tainted_at_start:
             events.insert(0, make_event(0, "kubelet-stop", "a0"))
         pods = [
@@ -80,6 +82,15 @@ def test_so_may_one_that_runs_at_the_start(release: str) -> None:
     # It began 20 s before the start, or 2 s earlier.
     assert not Zone(1, 95, tainted_at_start=True).evicted(release)
     assert spans(Zone(110, 95, tainted_at_start=True).evicted(release))[0][0] == 95 - 22
+
+
+@pytest.mark.parametrize("release", ["1.29", "1.37"])
+def test_so_may_one_of_a_pod_whose_tolerations_a_person_changed(release: str) -> None:
+    change = make_event(
+        10, "pod-tolerations", pods=["default/own"], tolerations=default_tolerations(40)
+    )
+    first = spans(Zone(110, 40, tainted_at_start=False).evicted(release))[0]
+    assert spans(Zone(110, 9_000, tainted_at_start=False).evicted(release, change))[0] == first
 
 
 def test_one_that_a_process_forgets_ends_with_it() -> None:

@@ -12,6 +12,7 @@ from building.builders import (
     make_scenario,
     make_snapshot,
     ns,
+    tolerates,
 )
 from building.warning_runs import configured
 
@@ -69,6 +70,29 @@ def test_nodes_of_a_zone_that_is_stopped_may_be_tainted_while_the_tick_waits(rel
         f"p-{n}-{p}" for n in range(6) for p in range(110)
     }
     assert {one.certainty for one in many.evictions} == {"possible"}
+
+
+def test_pods_that_the_scenario_makes_or_changes_go_with_them() -> None:
+    for_ever = [tolerates(UNREACHABLE, None)]
+    nodes = [make_node(f"a{place}", zone="a") for place in range(8)]
+    nodes += [make_node(f"b{place}", zone="b") for place in range(5)]
+    pods = [
+        make_pod(f"p-{node}-{place}", f"a{node}", ready="True", tolerations=for_ever)
+        for node in range(6)
+        for place in range(110)
+    ]
+    made = make_pod("made", "a0", created=None, tolerations=[tolerates(UNREACHABLE, 30)])
+    changed = [tolerates(UNREACHABLE, 7)]
+    events = [
+        make_event(1, "kubelet-stop", [f"a{place}" for place in range(6)]),
+        make_event(20, "pod-create", pod=made),
+        make_event(21, "pod-tolerations", pods=["default/p-1-0"], tolerations=changed),
+    ]
+    found = predict(
+        make_snapshot(nodes, pods), make_scenario(events, horizon=400), configured("1.29")
+    )
+    assert {one.pod for one in found.evictions} == {"made", "p-1-0"}
+    assert all(one.latest_seconds > 100 for one in found.evictions)
 
 
 def test_so_may_nodes_where_all_are_down_and_keep_taints_that_the_tick_does_not_see() -> None:

@@ -25,6 +25,7 @@ from kubectl_evictplan.windows.outcome import (
     NodeChangeKey,
     WindowOverRuns,
 )
+from kubectl_evictplan.windows.pod_worlds import versions_on
 from kubectl_evictplan.windows.processes_up import ProcessLife, process_lives
 from kubectl_evictplan.windows.spans import Span
 
@@ -50,28 +51,29 @@ def span_late_removals(
     nodes = {node.name: node for node in snapshot.nodes}
     tainted, lives = _taken_off(result, nodes), process_lives(scenario)
     rows = LateRows(result, configuration, scenario.end_ns, missed)
-    for pod in snapshot.pods if tainted else ():
+    for version in versions_on(snapshot, tainted, scenario):
+        pod, since_ns = version.pod, version.since_ns
         for one in tainted.get(pod.node_name, ()):
             delay_ns = rows.delay_ns(pod, one.taint)
             if delay_ns is None:
                 continue
             for life in lives:
-                if one.put is None and life.warm:
+                if one.put is None and life.warm and since_ns < 0:
                     node, start_ns = nodes[pod.node_name], scenario.start_ns
                     due = _running(node, pod, snapshot, start_ns, configuration)
                 else:
-                    due = _begun(one, life, delay_ns)
+                    due = _begun(one, life, since_ns, delay_ns)
                 if due is not None:
                     rows.put(pod, one.taint, (due[0], min(due[1], one.until_ns, life.ends_ns)))
 
 
-def _begun(one: _Tainted, life: ProcessLife, delay_ns: int) -> Span | None:
-    """When a timer ends that the process begins for the taint; it forgets it with its end."""
+def _begun(one: _Tainted, life: ProcessLife, since_ns: int, delay_ns: int) -> Span | None:
+    """When a timer ends that the process begins for the taint, of a pod that is there so since then; it forgets it with its end."""
     put = one.put or (0, 0)
-    since_ns = max(put[0], life.begins[0])
-    if since_ns > min(life.ends_ns, one.until_ns):
+    low_ns, high_ns = (max(ends) for ends in zip(put, life.begins, (since_ns,) * 2, strict=True))
+    if low_ns > min(life.ends_ns, one.until_ns):
         return None
-    return since_ns + delay_ns, max(put[1], life.begins[1]) + delay_ns
+    return low_ns + delay_ns, high_ns + delay_ns
 
 
 def _running(

@@ -34,6 +34,7 @@ from kubectl_evictplan.windows.outcome import (
     NodeChangeKey,
     WindowOverRuns,
 )
+from kubectl_evictplan.windows.pod_worlds import versions_on
 from kubectl_evictplan.windows.spans import NEVER_NS, Span, merge_spans
 from kubectl_evictplan.windows.unknowns.requests import ClientLimits
 
@@ -299,12 +300,13 @@ class OldRates:
 
     def _put_pods(self, by_node: dict[str, list[_Tainted]], horizon_ns: int) -> None:
         rows = LateRows(self._result, self._configuration, horizon_ns, _MISSED)
-        for pod in self._snapshot.pods:
+        for version in versions_on(self._snapshot, by_node, self._scenario):
+            pod, since_ns = version.pod, version.since_ns
             for one in by_node.get(pod.node_name, ()):
                 delay_ns = rows.delay_ns(pod, one.spell.taint)
                 if delay_ns is None:
                     continue
-                low_ns, high_ns = one.span[0] + delay_ns, one.span[1] + delay_ns
+                low_ns, high_ns = (max(at_ns, since_ns) + delay_ns for at_ns in one.span)
                 if one.only_sooner:
                     rows.put_sooner(pod, low_ns)
                 else:
