@@ -4,11 +4,42 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from operator import attrgetter
 
 from kubectl_evictplan.impact.availability import Availability, Group, Member, grouped, says_more
 from kubectl_evictplan.impact.fates import OF_SHARED, Fate, SharedFate, shared_of
 from kubectl_evictplan.impact.node_lives import Frozen, thawed_absence
 from kubectl_evictplan.impact.stretches import NONE, Absence
+
+
+class _Alike:
+    """How many of some pods are alike: whatever is asked of the same ones, they are counted once."""
+
+    def __init__(self, fates: Sequence[Fate]) -> None:
+        self.fates = fates
+        self.numbers = Counter(map(shared_of, fates))
+
+    @cached_property
+    def one_of(self) -> Mapping[SharedFate, Fate]:
+        """One of those that share each."""
+        return dict(zip(map(shared_of, self.fates), self.fates, strict=True))
+
+    @cached_property
+    def on_nodes(self) -> Mapping[tuple[SharedFate, str], int]:
+        """How many share each on each node."""
+        return Counter(zip(map(shared_of, self.fates), map(_NODE_NAME, self.fates), strict=True))
+
+    @cached_property
+    def are_on_one_node(self) -> bool:
+        """Whether all are on the same node; not where there is nobody."""
+        for one in self.fates:
+            if one.pod.node_name != self.fates[0].pod.node_name:
+                return False
+        return bool(self.fates)
+
+
+_NODE_NAME: Callable[[Fate], str] = attrgetter("pod.node_name")
 
 
 class Curves:
@@ -24,6 +55,8 @@ class Curves:
         self._frozen, self._asked, self._spare = frozen, asked, spare
         self._known: dict[object, Availability] = {}
         self._of_alike: dict[object, Availability] = {}
+        # Those of whom it was asked last, mostly several things.
+        self._last: _Alike | None = None
 
     def curve(
         self,
@@ -35,7 +68,7 @@ class Curves:
         limited: bool = True,
     ) -> Availability:
         """See ``World.availability``."""
-        moving = list(fates)
+        moving = fates if isinstance(fates, list) else list(fates)
         is_late = bool(endpoints and self._frozen)
         if absence_of in OF_SHARED and not (limited and self._asked):
             known = self._of_shared(before, moving, absence_of, is_late=is_late)
@@ -79,25 +112,29 @@ class Curves:
         is_late: bool,
     ) -> Availability | None:
         """The curve by what alike pods share; None where somebody is not away, who may be one more."""
+        alike = self._alike(moving)
         # On one node all that begins together is told by its anchors.
-        alone = _on_one_node(moving)
-        numbers = Counter(map(shared_of, moving))
+        alone, numbers = alike.are_on_one_node, alike.numbers
         token = before, absence_of, is_late, frozenset(numbers.items())
         if not alone and (known := self._of_alike.get(token)) is not None:
             return known
-        each = dict(zip(map(shared_of, moving), map(absence_of, moving), strict=True))
+        each = {shared: absence_of(fate) for shared, fate in alike.one_of.items()}
         if is_late:
             each = dict(zip(each, self._thawed(list(each.values())), strict=True))
         if any(absent is NONE for absent in each.values()):
             return None
         counted = _merged(each, numbers)
         if alone or any(map(says_more, counted)):
-            nodes = [one.pod.node_name for one in moving]
-            pairs = Counter(zip(map(shared_of, moving), nodes, strict=True))
-            by_node = [(each[one], node, number) for (one, node), number in pairs.items()]
+            pairs = alike.on_nodes.items()
+            by_node = [(each[one], node, number) for (one, node), number in pairs]
             return Availability(before, [Group(counted, None, by_node)])
         found = self._of_alike[token] = self._once(before, Group(counted), ())
         return found
+
+    def _alike(self, fates: Sequence[Fate]) -> _Alike:
+        if self._last is None or self._last.fates is not fates:
+            self._last = _Alike(fates)
+        return self._last
 
     def _once(self, before: int, group: Group, gains: Sequence[int]) -> Availability:
         """The curve of a single group, of which nodes tell nothing more; such groups are thousands, curves a few."""
@@ -130,11 +167,3 @@ def _merged(
         known = found.get(id(absent), (absent, 0))
         found[id(absent)] = absent, numbers[shared] + known[1]
     return list(found.values())
-
-
-def _on_one_node(moving: Sequence[Fate]) -> bool:
-    """Whether all are on the same node; not where there is nobody."""
-    for one in moving:
-        if one.pod.node_name != moving[0].pod.node_name:
-            return False
-    return bool(moving)
