@@ -146,14 +146,16 @@ class BlackHoles(Rows[BlackHole]):
                     nodes[pod.node_name] = [pod.name]
                 else:
                     names.append(pod.name)
-        found = sorted(
-            (node, hole, pods if len(pods) == 1 else sorted(pods))
+        found = [
+            (node, hole, tuple(pods) if len(pods) == 1 else tuple(sorted(pods)))
             for hole, nodes in pods_of.values()
             for node, pods in nodes.items()
-        )
+        ]
+        # Mostly a node has one.
+        found.sort()
         return tuple(
             [
-                BlackHole(node, tuple(pods), hole.stretch[0], hole.since, hole.until)
+                BlackHole(node, pods, hole.stretch[0], hole.since, hole.until)
                 for node, hole, pods in found
             ]
         )

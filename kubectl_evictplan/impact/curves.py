@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from operator import attrgetter
 
 from kubectl_evictplan.impact.availability import Availability, Group, Member, grouped, says_more
-from kubectl_evictplan.impact.fates import OF_SHARED, Fate, SharedFate, shared_of
+from kubectl_evictplan.impact.fates import OF_SHARED, Fate, SharedFate, node_name_of, shared_of
 from kubectl_evictplan.impact.node_lives import Frozen, thawed_absence
 from kubectl_evictplan.impact.stretches import NONE, Absence
 
@@ -28,7 +27,7 @@ class _Alike:
     @cached_property
     def on_nodes(self) -> Mapping[tuple[SharedFate, str], int]:
         """How many share each on each node."""
-        return Counter(zip(map(shared_of, self.fates), map(_NODE_NAME, self.fates), strict=True))
+        return Counter(zip(map(shared_of, self.fates), map(node_name_of, self.fates), strict=True))
 
     @cached_property
     def are_on_one_node(self) -> bool:
@@ -37,9 +36,6 @@ class _Alike:
             if one.pod.node_name != self.fates[0].pod.node_name:
                 return False
         return bool(self.fates)
-
-
-_NODE_NAME: Callable[[Fate], str] = attrgetter("pod.node_name")
 
 
 class Curves:

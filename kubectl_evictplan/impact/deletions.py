@@ -75,12 +75,16 @@ def deletions(
     return found
 
 
+_POD = attrgetter("of")
+
+
 def _by_controllers(evictions: Evictions, pods: Mapping[str, Pod]) -> dict[str, Deletion]:
     """Who is deleted more than once goes by whichever DELETE comes first."""
     # Pods of one node share all of it, and so do many nodes.
     memo: dict[object, Deletion] = {}
     groups = [(_of_group(group.shared, memo), group.pods) for group in evictions.groups]
-    known = [id(names.of) for _, some in groups for names in some]
+    every = chain.from_iterable([some for _, some in groups])
+    known = list(map(id, map(_POD, every)))
     each = chain.from_iterable([repeat(deletion, len(some)) for deletion, some in groups])
     by_pod = dict(zip(known, each, strict=True))
     if len(by_pod) == len(known) and id(None) not in by_pod:

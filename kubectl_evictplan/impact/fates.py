@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from itertools import repeat
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -154,6 +155,7 @@ class Fate(NamedTuple):
 
 
 deletion_of: Callable[[Moving | Fate], Deletion | None] = attrgetter("deletion")
+node_name_of: Callable[[Moving | Fate], str] = attrgetter("pod.node_name")
 shared_of: Callable[[Fate], SharedFate] = attrgetter("shared")
 when_away: Callable[[Fate], Absence] = attrgetter("shared.away")
 when_dead: Callable[[Fate], Absence] = attrgetter("shared.dead")
@@ -357,29 +359,23 @@ def alike(moving: Sequence[Moving], told: Told) -> Iterable[Hashable]:
     # Owners of one kind, and deletions that differ in their ends only, have one number.
     numbers: dict[Hashable, int] = {}
     kinds = {owner: numbers.setdefault(told.kind_of(owner), len(numbers)) for owner in told.owners}
-    deletions = {id(one.deletion): one.deletion for one in moving}
+    deletions = {id(one): one for one in map(deletion_of, moving)}
     likes = {
         at: numbers.setdefault(_without_end(deletion), len(numbers))
         for at, deletion in deletions.items()
     }
     lives, absent, place_of = told.lives, told.absent, told.place_of
-    pods = [one.pod for one in moving]
     columns: list[Iterable[object]] = [
-        map(id, [lives.get(pod.node_name, _NOTHING) for pod in pods]),
-        [kinds[one.owner] for one in moving],
-        [likes[id(one.deletion)] for one in moving],
+        map(id, map(lives.get, map(node_name_of, moving), repeat(_NOTHING))),
+        map(kinds.__getitem__, map(attrgetter("owner"), moving)),
+        map(likes.__getitem__, map(id, map(deletion_of, moving))),
     ]
     if absent:
-        columns.append([id(pod) in absent for pod in pods])
+        columns.append([id(one.pod) in absent for one in moving])
     if told.own:
         columns.append([one.key in told.own for one in moving])
     if told.returning:
-        columns.append(
-            [
-                pod.node_name if one.key in told.returning else ""
-                for one, pod in zip(moving, pods, strict=True)
-            ]
-        )
+        columns.append([one.pod.node_name if one.key in told.returning else "" for one in moving])
     if place_of is not None:
         columns.append([id(place_of(one.key, one.owner)) for one in moving])
     return zip(*columns, strict=True)
@@ -390,7 +386,7 @@ def what_they_meet_with(fates: Sequence[Fate]) -> Hashable:
 
     By identity: to be compared among the fates of one world.
     """
-    shared, names = list(map(id, map(shared_of, fates))), [one.pod.node_name for one in fates]
+    shared, names = list(map(id, map(shared_of, fates))), list(map(node_name_of, fates))
     together: tuple[int, ...] = ()
     if len(set(names)) < len(names):
         together = tuple(map(names.index, names))

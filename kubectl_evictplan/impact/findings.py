@@ -23,7 +23,7 @@ from kubectl_evictplan.impact.comebacks import (
     JOB_WAITS,
     VOLUME_HELD,
 )
-from kubectl_evictplan.impact.fates import Fate, deletion_of
+from kubectl_evictplan.impact.fates import Fate, deletion_of, node_name_of
 from kubectl_evictplan.impact.finding_items import Facts, Item, Words, certainty_of, owned
 from kubectl_evictplan.impact.finding_kinds import FINDING_KINDS, SEVERITIES, severity_of
 from kubectl_evictplan.impact.finding_words import (
@@ -75,7 +75,7 @@ from kubectl_evictplan.prediction.impact_document import (
 from kubectl_evictplan.prediction.records import CERTAIN, POSSIBLE
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint, DeleteNode
 
-_NODE_NAME, _EMPTY_DIR = attrgetter("pod.node_name"), attrgetter("pod.empty_dir")
+_EMPTY_DIR = attrgetter("pod.empty_dir")
 # Who is replaced later than that after a node was given up is slow (``tolerationSeconds`` of most pods).
 _SLOW_SECONDS = 120
 
@@ -346,7 +346,7 @@ def _stays_terminating(facts: Facts) -> Iterator[Item]:
     ids = list(map(id, deletions))
     distinct = dict(zip(ids, deletions, strict=True))
     stuck = {known for known, one in distinct.items() if one is not None and one.stuck}
-    numbers = Counter(compress(map(_NODE_NAME, fates), map(stuck.__contains__, ids)))
+    numbers = Counter(compress(map(node_name_of, fates), map(stuck.__contains__, ids)))
     for node, number in sorted(numbers.items()):
         if node in off:
             text = partial(_told_stuck, node, number)

@@ -130,7 +130,8 @@ def _copies(fates: Iterable[Fate]) -> Iterator[TwoCopies]:
     """Yield the rows by name."""
     for fate in sorted(fates, key=_name_of):
         if (twice := fate.shared.twice) is not None:
-            yield TwoCopies(fate.pod.name, fate.pod.node_name, telling.instant(twice))
+            pod = fate.pod
+            yield TwoCopies(pod.name, pod.node_name, telling.instant(twice))
 
 
 @lru_cache(maxsize=10_000)  # thousands of workloads have one of a few

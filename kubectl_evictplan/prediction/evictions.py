@@ -357,10 +357,11 @@ def coverage(kinds: Iterable[EvictedKind]) -> Coverage:
     explored_nodes: set[str] = set()
     for kind in kinds:
         found = kind.found
-        missed |= found.missed
         if not found.missed:
             exact += kind.number
-        elif found.proven:
+            continue
+        missed |= found.missed
+        if found.proven:
             outer += kind.number
             outer_nodes.update(kind.nodes)
         else:

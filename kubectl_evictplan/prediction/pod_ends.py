@@ -52,7 +52,8 @@ class EvictedKind(Struct, frozen=True, gc=False):
     @property
     def number(self) -> int:
         """How many pods."""
-        return sum([lot.count for lot in self.lots]) or 1
+        lots = self.lots
+        return lots[0].count if len(lots) == 1 else sum([lot.count for lot in lots]) or 1
 
     @property
     def nodes(self) -> list[str]:
