@@ -18,11 +18,12 @@ import msgspec
 
 from kubectl_evictplan.commands.output import write_chunks
 from kubectl_evictplan.garbage import keep
-from kubectl_evictplan.processes import Copy, in_copy, read_all_of
+from kubectl_evictplan.processes import Copy, answer_of_copy, in_copy, in_thread, read_all_of
 
 if TYPE_CHECKING:
     from io import FileIO
 
+    from kubectl_evictplan.prediction.causes import ChainCache
     from kubectl_evictplan.prediction.document import Prediction
     from kubectl_evictplan.report.json_text import Piece
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 _ONE_BY_ONE = 100_000
 # What each message is, a depth, and how long it is.
 _HEAD = Struct("<cBI")
-_BEGIN, _LOOK, _PREDICTION, _TEXT, _ITEMS, _VALUE, _END = (b"%c" % one for one in b"blptive")
+_LOOK, _RUN, _PREDICTION, _TEXT, _ITEMS, _VALUE, _END = (b"%c" % one for one in b"lrptive")
 
 
 @contextmanager
@@ -54,39 +55,50 @@ class Writer:
     def __init__(self, copy: Copy, written: FileIO) -> None:
         """``written`` ends when the prediction is written."""
         self._copy, self._written = copy, written
+        # The run that was sent.
+        self._run: bytes | None = None
+        # Waits for what is on its way.
+        self._sending: Callable[[], None] = _nothing
 
-    def begin(self) -> None:
-        """There will be an answer to write: load what that takes."""
-        self._send(_BEGIN, b"", at_once=True)
+    def begin(self, *, explain: str | None, ascii_only: bool) -> None:
+        """There will be an answer to write: load what that takes. ``explain`` and ``ascii_only``: see ``report.Look``."""
+        self._send(_LOOK, msgspec.msgpack.encode((explain, ascii_only)), at_once=True)
 
-    def write(
-        self,
-        prediction: Prediction,
-        assess: Callable[[], Prediction],
-        *,
-        explain: str | None,
-        ascii_only: bool,
-    ) -> bool:
+    @contextmanager
+    def beside(self, function: Callable[[], bytes]) -> Iterator[Callable[[], bytes | None]]:
+        """See ``answer_of_copy``: its answer is the run that will be told, which the writer gets at once."""
+        with answer_of_copy(function) as answer:
+            yield lambda: self._passed_on(answer())
+
+    def _passed_on(self, run: bytes | None) -> bytes | None:
+        if run is not None:
+            self._send_meanwhile(_RUN, run)
+            self._run = run
+        return run
+
+    def write(self, prediction: Prediction, assess: Callable[[], Prediction]) -> bool:
         """Write the prediction with what it costs, which ``assess`` finds out meanwhile.
 
-        ``explain`` and ``ascii_only``: see ``report.Look``. Whether it was written: there may be strings without UTF-8.
+        Whether it was written: there may be strings without UTF-8.
         """
         from kubectl_evictplan.prediction.carried import packed
         from kubectl_evictplan.prediction.records import RowsByCode
         from kubectl_evictplan.report.json_text import Compact, Part, pieces
 
-        self._send(_LOOK, msgspec.msgpack.encode((explain, ascii_only)))
         try:
-            for part in packed(prediction):
-                self._send(_PREDICTION, part, at_once=True)
+            for part in packed(prediction, self._run):
+                self._send_meanwhile(_PREDICTION, part)
         except UnicodeEncodeError:
+            self._wait()
             return False
         if len(prediction.evictions) > _ONE_BY_ONE:
+            self._wait()
             self._written.read(1)
             if isinstance(prediction.warnings, RowsByCode):
                 prediction.warnings.settle()
         told = assess()
         keep(told)
+        self._wait()
         for piece in pieces(told, Part.REST):
             if isinstance(piece, Compact):
                 self._send(_ITEMS if piece.items else _VALUE, piece.text, piece.depth)
@@ -96,8 +108,22 @@ class Writer:
         self._copy.wait()
         return True
 
+    def _send_meanwhile(self, kind: bytes, text: bytes) -> None:
+        """Send it while the next thing is done here: who reads may still work on what came before."""
+        self._wait()
+        self._sending = in_thread(partial(self._send, kind, text, at_once=True))
+
+    def _wait(self) -> None:
+        """Until nothing is on its way: before anything else is sent."""
+        sending, self._sending = self._sending, _nothing
+        sending()
+
     def _send(self, kind: bytes, text: bytes, depth: int = 0, *, at_once: bool = False) -> None:
         self._copy.send(_HEAD.pack(kind, depth, len(text)), text, at_once=at_once)
+
+
+def _nothing() -> None:
+    """Nothing is on its way."""
 
 
 # -- in the copy ----------------------------------------------------------------------------------------
@@ -108,11 +134,11 @@ def _write(tell: int, stream: FileIO) -> None:
 
     ``tell`` is closed when that is done.
     """
-    _next(stream)
-    from kubectl_evictplan.prediction import carried, fingerprint  # noqa: F401 - all that it takes is loaded while this waits
+    explain, ascii_only = msgspec.msgpack.decode(_next(stream)[-1], type=tuple[str | None, bool])
+    from kubectl_evictplan.cluster import carried_runs  # noqa: F401 - all that it takes is loaded while this waits
+    from kubectl_evictplan.prediction import carried, fingerprint  # noqa: F401
     from kubectl_evictplan.report.json_text import laid_out
 
-    explain, ascii_only = msgspec.msgpack.decode(_next(stream)[-1], type=tuple[str | None, bool])
     write = partial(_write_prediction, stream, explain=explain, ascii_only=ascii_only)
     with in_copy(lambda _: write()) as copy:
         if copy is None:
@@ -128,12 +154,25 @@ def _write_prediction(stream: FileIO, *, explain: str | None, ascii_only: bool) 
     from kubectl_evictplan.report import chunks
     from kubectl_evictplan.report.json_text import Part
 
-    prediction = unpacked(lambda: _next(stream)[-1])
+    chains = None
+    (kind, _, first), before = _next(stream), list[bytes]()
+    if kind == _RUN:
+        chains = _chains_in(first)
+    else:
+        before.append(first)
+    prediction = unpacked(lambda: before.pop() if before else _next(stream)[-1], chains)
     part = Part.BEFORE_IMPACT
     text = chunks(prediction, "json", part=part, explain=explain, ascii_only=ascii_only)
     # Nothing is written before all of it is known to have UTF-8.
     len(prediction.warnings)
     write_chunks(text)
+
+
+def _chains_in(run: bytes) -> ChainCache:
+    from kubectl_evictplan.cluster.carried_runs import unpacked
+    from kubectl_evictplan.prediction.causes import ChainCache
+
+    return ChainCache(unpacked(run))
 
 
 def _rest(stream: FileIO) -> Iterator[Piece]:

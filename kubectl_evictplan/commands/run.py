@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from kubectl_evictplan.live.flags import ConnectionFlags
     from kubectl_evictplan.plans.document import Plan
     from kubectl_evictplan.prediction.document import Prediction
+    from kubectl_evictplan.prediction.predict import Beside
     from kubectl_evictplan.scenarios.scenario import ControllerSettings, Scenario, ScenarioEvent
 
     Events = tuple[Sequence[ScenarioEvent], Sequence[ClusterWarning]]
@@ -159,13 +160,14 @@ def _found(
     snapshot, scenario, configuration = asked.snapshot, asked.scenario, asked.configuration
     if len(snapshot.pods) <= _MANY_PODS:
         writer = None
-    if writer is not None:
-        writer.begin()
     explain = _explained(options.explain, snapshot, scenario)
+    if writer is not None:
+        writer.begin(explain=explain, ascii_only=wants_ascii(options.output, sys.stdout))
     if options.save_scenario is not None:
         _save(options.save_scenario, scenario, asked.settings, force=bool(options.force))
     _check_quorums(options.quorums, snapshot)
-    prediction = predicted(asked, given, progress, explain)
+    beside = answer_of_copy if writer is None else writer.beside
+    prediction = predicted(asked, given, progress, explain, beside)
     made = None
     if options.out is not None:
         made = planned(options, given, snapshot, scenario, asked.settings, prediction)
@@ -202,6 +204,7 @@ def _assessed(assess: Callable[[], Prediction], output: str) -> Prediction:
 _ASKED_BY_LARGE_CLUSTERS = (
     "cluster.carried_runs",
     "scenarios.failing_nodes",
+    "windows.clients.throttled_ends",
     "windows.entries_in_line",
     "windows.explored",
     "windows.older_countdowns",
@@ -224,6 +227,9 @@ def _load_modules(output: str) -> None:
         ]
     for name in ("prediction.predict", "impact.assess", *told, *_ASKED_BY_LARGE_CLUSTERS):
         import_module(f"kubectl_evictplan.{name}")
+    from kubectl_evictplan.sources.snapshot import get_ready
+
+    get_ready()
 
 
 class Asked(NamedTuple):
@@ -266,9 +272,13 @@ def ask(
 
 
 def predicted(
-    asked: Asked, given: Given, progress: Progress, explain: str | None = None
+    asked: Asked,
+    given: Given,
+    progress: Progress,
+    explain: str | None = None,
+    beside: Beside = answer_of_copy,
 ) -> Prediction:
-    """Return the answer, without its impact."""
+    """Return the answer, without its impact. ``beside``: see ``predict``."""
     from kubectl_evictplan.prediction.predict import predict
 
     return predict(
@@ -277,7 +287,7 @@ def predicted(
         asked.configuration,
         explain=explain,
         progress=progress.predicting,
-        beside=answer_of_copy,
+        beside=beside,
         assume_ready=given.assume_ready_ns,
     )
 
@@ -349,7 +359,7 @@ def _show(
     prediction = found.prediction
     if found.assess is not None:
         assert writer is not None, "who writes it while it is found out what it costs"
-        if writer.write(prediction, found.assess, explain=found.explain, ascii_only=ascii_only):
+        if writer.write(prediction, found.assess):
             return
         prediction = _assessed(found.assess, options.output)
     told = chunks(

@@ -1,7 +1,7 @@
 """A prediction on its way to another process, in parts that are as small as what is told of some hundred groups.
 
-What it costs, and how to find out anything more, stays behind, but for what led to evictions: where the run that is told came from
-another process it goes on as it came, and chains are found in it where they arrive. Workloads and warnings come last and are waited for when they
+What it costs, and how to find out anything more, stays behind. The run that is told may go before, as it came from another
+process: what led to evictions is found in it where they arrive. Workloads and warnings come last and are waited for when they
 are read, so that all else can be worked on before they are made.
 """
 
@@ -15,7 +15,6 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from kubectl_evictplan.cluster.timeline import Timeline
 from kubectl_evictplan.kube.objects import Warning
 from kubectl_evictplan.prediction.causes import ChainCache, ChainOfKind, EntryInRun
 from kubectl_evictplan.prediction.document import Prediction, WorkloadReport
@@ -63,31 +62,32 @@ class _Last(msgspec.Struct, array_like=True, gc=False):
     warnings: tuple[Warning, ...]
 
 
-def packed(prediction: Prediction) -> Iterator[bytes]:
-    """Yield the parts. Raises UnicodeEncodeError where a string has no UTF-8."""
+def packed(prediction: Prediction, run: bytes | None = None) -> Iterator[bytes]:
+    """Yield the parts. Raises UnicodeEncodeError where a string has no UTF-8.
+
+    ``run``: one that came from another process (``Timeline.carried``), and has gone to who reads the parts before these.
+    """
     evictions = prediction.evictions
     without: dict[str, Any] = {"evictions": (), "workloads": (), "warnings": (), "impact": None}
     if not evictions.grouped:
         yield _encoder.encode((replace(prediction, **without), None))
         yield _encoder.encode(evictions)
     else:
-        run = _run_of(evictions)
         yield _encoder.encode((replace(prediction, **without), len(evictions.groups)))
-        yield b"" if run is None else run.carried
         groups = iter(evictions.groups)
         while some := list(islice(groups, _GROUPS_AT_ONCE)):
             yield _encoder.encode(_some(some, run))
     yield _encoder.encode((prediction.workloads, prediction.warnings))
 
 
-def unpacked(receive: Receive) -> Prediction:
-    """The prediction, of which ``receive`` gives the next part."""
+def unpacked(receive: Receive, chains: ChainCache | None = None) -> Prediction:
+    """The prediction, of which ``receive`` gives the next part; ``chains``: those of the run that came before, if one did."""
     prediction, number = msgspec.msgpack.decode(receive(), type=tuple[Prediction, int | None])
     if number is None:
         evictions = Evictions.of(msgspec.msgpack.decode(receive(), type=tuple[Eviction, ...]))
     else:
         groups: list[EvictionGroup] = []
-        decoder, known = msgspec.msgpack.Decoder(_Some), _Known(_chains_in(receive()))
+        decoder, known = msgspec.msgpack.Decoder(_Some), _Known(chains)
         while len(groups) < number:
             groups += _groups(decoder.decode(receive()), known)
         evictions = Evictions(groups)
@@ -106,30 +106,12 @@ def unpacked(receive: Receive) -> Prediction:
     )
 
 
-def _run_of(evictions: Evictions) -> Timeline | None:
-    """The run that is told, as it came from another process; None where that has to be made anew."""
-    for group in evictions.groups:
-        finder = group.found_by
-        if isinstance(finder, ChainOfKind) and isinstance(finder.find_chain, EntryInRun):
-            run = finder.find_chain.chains.run
-            return run if run.carried else None
-    return None
-
-
-def _chains_in(text: bytes) -> ChainCache | None:
-    if not text:
-        return None
-    from kubectl_evictplan.cluster.carried_runs import unpacked
-
-    return ChainCache(unpacked(text))
-
-
 # The end of a chain that is not in the run which is told.
 _ELSEWHERE = -1, "", ""
 _NAMES = attrgetter("namespace", "pod", "uid", "owner")
 
 
-def _some(groups: Sequence[EvictionGroup], run: Timeline | None) -> _Some:
+def _some(groups: Sequence[EvictionGroup], run: bytes | None) -> _Some:
     # Pods of one node have the very same beginning of their chains.
     leading: dict[int, tuple[int, Chain]] = {}
     kinds: dict[Hashable, tuple[int, Eviction]] = {}
@@ -172,12 +154,12 @@ def _some(groups: Sequence[EvictionGroup], run: Timeline | None) -> _Some:
     )
 
 
-def _end_in(run: Timeline, finder: SharedChain | ChainFinder) -> tuple[int, str, str] | None:
+def _end_in(run: bytes, finder: SharedChain | ChainFinder) -> tuple[int, str, str] | None:
     """Where in the run the chain ends, and of which pod and node that was found out."""
     if not isinstance(finder, ChainOfKind) or not isinstance(finder.find_chain, EntryInRun):
         return None
     end = finder.find_chain
-    return (end.place, end.pod, finder.node) if end.chains.run is run else None
+    return (end.place, end.pod, finder.node) if end.chains.run.carried is run else None
 
 
 class _Known(msgspec.Struct):

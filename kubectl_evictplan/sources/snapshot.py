@@ -14,7 +14,7 @@ import hashlib
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from itertools import count, islice, pairwise, repeat, starmap
 from typing import Any
 
@@ -166,13 +166,24 @@ def encode_snapshot(snapshot: ClusterSnapshot, *, compress: bool = True) -> byte
     return gzip.compress(data, _GZIP_LEVEL, mtime=0)
 
 
+def get_ready() -> None:
+    """Find out now what decoding takes: a snapshot is not there yet."""
+    _content_decoder()
+
+
+@cache
+def _content_decoder() -> msgspec.json.Decoder[_Content]:
+    # Some milliseconds, which a small answer of something else does not wait for.
+    return msgspec.json.Decoder(_Content)
+
+
 def decode_document(data: bytes) -> ClusterSnapshot:
     """Return the snapshot in plain JSON bytes; raises SnapshotError."""
     try:
         document = _decode_head(data)
         with _checked(document):
             # A view: of the text as it is a copy would be made.
-            content = msgspec.json.decode(memoryview(document.content), type=_Content)
+            content = _content_decoder().decode(memoryview(document.content))
             return _from_content(content, document.metadata)
     except (msgspec.DecodeError, RecursionError) as error:
         raise SnapshotError(f"damaged snapshot ({error})") from None

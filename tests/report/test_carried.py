@@ -14,6 +14,7 @@ from report.test_grouped_evictions import CHAIN, QUOTES, WIDE, both_ways, group
 from kubectl_evictplan.cluster import carried_runs
 from kubectl_evictplan.kube.objects import Warning
 from kubectl_evictplan.prediction import carried, predict
+from kubectl_evictplan.prediction.causes import ChainCache
 from kubectl_evictplan.prediction.document import Prediction, WorkloadReport
 from kubectl_evictplan.prediction.fingerprint import fingerprint
 from kubectl_evictplan.prediction.grouped_evictions import Evictions, SharedChain
@@ -47,12 +48,16 @@ def test_what_led_to_evictions_is_found_where_they_arrive() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(predict, "_MANY_NODES", 2)
         told = predict.predict(SNAPSHOT, SILENCE, CONFIGURATION, beside=beside)
-    parts = list(carried.packed(told))
-    assert told.evictions.groups
-    run = parts[1]
-    assert carried_runs.unpacked(run).entries
+    chains = next(group.found_by.find_chain.chains for group in told.evictions.groups)
+    parts = list(carried.packed(told, chains.run.carried))
     whats = {link.what for row in told.evictions for link in row.because}
-    assert not any(what.encode() in part for part in parts[2:] for what in whats)
+    assert whats
+    assert not any(what.encode() in part for part in parts for what in whats)
+    there = ChainCache(carried_runs.unpacked(chains.run.carried))
+    read = iter(parts)
+    found = carried.unpacked(lambda: next(read), there)
+    assert "".join(render(found, "json")) == "".join(render(told, "json"))
+    # Nothing has to go before.
     assert "".join(render(arrived(told), "json")) == "".join(render(told, "json"))
 
 
