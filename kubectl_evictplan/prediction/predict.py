@@ -66,7 +66,7 @@ from kubectl_evictplan.scenarios.scenario import (
     ScenarioEvent,
 )
 from kubectl_evictplan.simulation.drain_parts import drained_nodes
-from kubectl_evictplan.simulation.simulate import simulate
+from kubectl_evictplan.simulation.simulate import Given, simulate
 from kubectl_evictplan.windows.budget import NODE_RUNS_MIN
 from kubectl_evictplan.windows.exploration import Progress, explore, explore_planned, runs_planned
 from kubectl_evictplan.windows.outcome import TAINT_ADDED, Exploration
@@ -173,7 +173,7 @@ def simulated(
     if whole.too_many_terminated(scenario):
         from kubectl_evictplan.windows.terminated_pods import put_terminated_pods  # rarely needed
 
-        put_terminated_pods(exploration, alike.snapshot, scenario, configuration)
+        put_terminated_pods(exploration, Given(alike.snapshot, scenario, configuration))
     return Simulated(relevant, scenario, ready, alike, nominal, exploration, drains, names)
 
 
@@ -227,7 +227,7 @@ def told(whole: PreparedCluster, found: Simulated, explain: str | None = None) -
     if drains is None and (left_out := unexplored_nodes(shown)):
         from kubectl_evictplan.windows.wide_bounds import bound_unexplored  # rarely needed
 
-        bound_unexplored(exploration, left_out, alike.snapshot, scenario, configuration)
+        bound_unexplored(exploration, left_out, Given(alike.snapshot, scenario, configuration))
         shown = with_nominal(exploration.evictions, run, configuration.node_monitor_period_ns)
     alike.extend(exploration)
     every = _pods_ever(relevant, scenario) if snapshot.webhooks else {}

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from types import MappingProxyType
+from typing import NamedTuple
 
 import msgspec
 
@@ -48,6 +49,14 @@ from kubectl_evictplan.simulation.running_timers import running_timer
 
 # Phase 0, loops without cost.
 _REFERENCE = Timing()
+
+
+class Given(NamedTuple):
+    """What all runs follow from: a cluster, what happens to it, and how its controllers are configured."""
+
+    snapshot: ClusterSnapshot
+    scenario: Scenario
+    configuration: ControllerConfiguration
 
 
 def simulate(

@@ -22,6 +22,7 @@ from kubectl_evictplan.prediction.document import (
     NodeReport,
 )
 from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.simulation.simulate import Given
 from kubectl_evictplan.windows.clients.late_requests import let_clients_wait
 from kubectl_evictplan.windows.outcome import (
     EvictionKey,
@@ -60,7 +61,7 @@ def throttled(
     for nth, change in changes:
         ends = _ns(change.earliest_seconds), _ns(change.latest_seconds)
         result.nodes.add(nth, *ends, certain=change.certainty == CERTAIN, runs=1)
-    let_clients_wait(result, snapshot, scenario, configuration, conflicts=False)
+    let_clients_wait(result, Given(snapshot, scenario, configuration), conflicts=False)
     found = (result.evictions[key] for key in keys)
     late = [_told(row, one) for row, one in zip(every, found, strict=True)]
     if not result.ticks_late_ns:

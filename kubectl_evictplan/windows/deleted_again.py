@@ -28,6 +28,7 @@ from kubectl_evictplan.kube.tolerations import get_min_toleration_time_ns
 from kubectl_evictplan.scenarios.actions.pods import SetTolerations
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.running_timers import running_timer
+from kubectl_evictplan.simulation.simulate import Given
 from kubectl_evictplan.windows.outcome import (
     EvictionKey,
     Exploration,
@@ -42,14 +43,9 @@ _MISSED = frozenset({StaleKey.name})
 _REPORTED_NS = range_ns(Latency.REPORT_EXIT)[1]
 
 
-def bound_deleted_again(
-    result: Exploration,
-    snapshot: ClusterSnapshot,
-    scenario: Scenario,
-    configuration: ControllerConfiguration,
-    horizon_ns: int,
-) -> None:
+def bound_deleted_again(result: Exploration, given: Given, horizon_ns: int) -> None:
     """Bound what may delete such pods again; nothing of it is certain. Windows of the taints of nodes are there already."""
+    snapshot, scenario, configuration = given
     if not configuration.taint_eviction_enabled:
         return
     going: dict[str, list[Pod]] = {}
@@ -70,7 +66,7 @@ def bound_deleted_again(
     changes = _changes(result, scenario, looked_at)
     in_line = {
         *still_in_line(snapshot, configuration),
-        *in_lines_made_anew(snapshot, scenario, configuration),
+        *in_lines_made_anew(*given),
     }
     for name, node in looked_at.items():
         for pod in going[name]:

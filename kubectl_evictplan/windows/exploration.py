@@ -25,6 +25,7 @@ from kubectl_evictplan.kube.taints import UNREACHABLE, no_execute_taints
 from kubectl_evictplan.kube.topology import zone_display_name
 from kubectl_evictplan.scenarios.outages import returns_within
 from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.simulation.simulate import Given
 from kubectl_evictplan.windows.alike_nodes import AlikeNodes
 from kubectl_evictplan.windows.budget import UNITS, Budget, node_runs_max, spread
 from kubectl_evictplan.windows.clients import late_requests
@@ -108,45 +109,40 @@ def explore_planned(
     limited: bool = True,
 ) -> Exploration:
     """``explore`` where it is known how many node runs are planned at most."""
-    given = snapshot, scenario, configuration
-    result = _without_client_limits(*given, runs_max, progress)
-    late_requests.let_clients_wait(result, *given, sent, limited=limited)
+    given = Given(snapshot, scenario, configuration)
+    result = _without_client_limits(given, runs_max, progress)
+    late_requests.let_clients_wait(result, given, sent, limited=limited)
     return result
 
 
-def _without_client_limits(
-    snapshot: ClusterSnapshot,
-    scenario: Scenario,
-    configuration: ControllerConfiguration,
-    runs_max: int,
-    progress: Progress | None,
-) -> Exploration:
+def _without_client_limits(given: Given, runs_max: int, progress: Progress | None) -> Exploration:
     """Every client of the controllers lets through at once whatever is asked of it."""
+    snapshot, scenario, configuration = given
     horizon_ns = scenario.end_ns
     if scenario.horizon_ns is not None:
         scenario = replace(scenario, horizon_ns=horizon_ns + _BEYOND_HORIZON_NS)
+        given = Given(snapshot, scenario, configuration)
     alike = AlikeNodes(snapshot, configuration)
-    plan = pieces(snapshot, scenario, configuration, runs_max, alike)
+    plan = pieces(*given, runs_max, alike)
     budget = Budget(UNITS)
     if len(plan) > _PIECES_TOGETHER or any(piece.missed for piece in plan):
         from kubectl_evictplan.windows import zones_apart  # rarely needed
 
-        parts, found = zones_apart.parts(snapshot, scenario, configuration), []
+        parts, found = zones_apart.parts(*given), []
         for number, part in enumerate(parts):
-            given, own = part[1:], AlikeNodes(part.snapshot, configuration)
-            plan = pieces(*given, configuration, runs_max, own)
+            given = Given(part.snapshot, part.scenario, configuration)
+            own = AlikeNodes(part.snapshot, configuration)
+            plan = pieces(*given, runs_max, own)
             share = budget.part(len(parts) - number)
-            explored = _explored(*given, configuration, plan, own, horizon_ns, share, progress)
+            explored = _explored(given, plan, own, horizon_ns, share, progress)
             found.append((part, explored))
         if found:
             return zones_apart.put_together(found)
-    return _explored(snapshot, scenario, configuration, plan, alike, horizon_ns, budget, progress)
+    return _explored(given, plan, alike, horizon_ns, budget, progress)
 
 
 def _explored(
-    snapshot: ClusterSnapshot,
-    scenario: Scenario,
-    configuration: ControllerConfiguration,
+    given: Given,
     plan: Sequence[Piece],
     alike: AlikeNodes,
     horizon_ns: int,
@@ -154,9 +150,10 @@ def _explored(
     progress: Progress | None,
 ) -> Exploration:
     """Steps 2 and 3, for the pieces of the ``plan``; ``horizon_ns`` is the user's, the scenario goes on for longer."""
+    snapshot, scenario, configuration = given
     result = Exploration()
-    result.may_pass_over = may_be_passed_over(snapshot, scenario, configuration)
-    if may_hold_orphaned_entries(snapshot, scenario, configuration):
+    result.may_pass_over = may_be_passed_over(*given)
+    if may_hold_orphaned_entries(*given):
         result.eaten_at_qps = configuration.node_eviction_rate_qps
     result.runs = 2 * len(plan)
     unsure = {zone for piece in plan for zone, _ in piece.zone_states}
@@ -178,16 +175,16 @@ def _explored(
         from kubectl_evictplan.windows.sampled_plans import note_doubtful  # rarely needed
         from kubectl_evictplan.windows.wide_bounds import WideBounds
 
-        wide = WideBounds.of(snapshot, scenario, configuration)
+        wide = WideBounds.of(*given)
         note_doubtful(result, plan, scenario, wide.rates)
     _note_nodes(result, ends, starts_ns)
     _hear_late(result, scenario)
     _find_affected(result.affected, snapshot, scenario, runs)
     slow = set(TickMeetings(snapshot, configuration).renewing_too_slowly(scenario))
     result.affected.update(slow)
-    bounds = OuterBounds(snapshot, scenario, configuration)
+    bounds = OuterBounds(*given)
     _widen(result, bounds, runs)
-    fates = PodFates(snapshot, scenario, configuration, horizon_ns, result, bounds)
+    fates = PodFates(*given, horizon_ns, result, bounds)
     # What costs little comes first, and leaves the rest to what costs more.
     worlds = sorted(nodes_apart(result.affected, snapshot, scenario), key=partial(_waits_in, runs))
     of_pods = budget.part(1)
@@ -197,26 +194,21 @@ def _explored(
         name
     ) in slow:  # perhaps no run gave it up, for renewals of those that stay up are not varied
         result.sampled.setdefault(name, frozenset((LastHeartbeats.name,)))
-    _bound_samples(result, snapshot, scenario, configuration, horizon_ns, wide)
-    given = snapshot, scenario, configuration, fates.orphans()
-    _bound_what_no_run_shows(result, *given, horizon_ns)
+    _bound_samples(result, given, horizon_ns, wide)
+    _bound_what_no_run_shows(result, given, fates.orphans(), horizon_ns)
     for table in (result.nodes, result.zones, result.cancels):
         table.drop_after(horizon_ns)
     return result
 
 
 def _bound_samples(
-    result: Exploration,
-    snapshot: ClusterSnapshot,
-    scenario: Scenario,
-    configuration: ControllerConfiguration,
-    horizon_ns: int,
-    wide: WideBounds | None,
+    result: Exploration, given: Given, horizon_ns: int, wide: WideBounds | None
 ) -> None:
     """What rests on runs that do not stand for all: within bounds, and where there are none as one stretch.
 
     ``wide``: these bounds, where they are known already.
     """
+    snapshot, _, configuration = given
     sampled = bool(result.sampled or result.missed) or any(
         map(_is_explored, result.nodes.windows.values())
     )
@@ -224,7 +216,7 @@ def _bound_samples(
         from kubectl_evictplan.windows import wide_bounds  # rarely needed
 
         if wide is None:
-            wide = wide_bounds.WideBounds.of(snapshot, scenario, configuration)
+            wide = wide_bounds.WideBounds.of(*given)
         wide_bounds.bound_samples(result, snapshot, wide, horizon_ns)
     if sampled or any(map(_is_explored, result.zones.windows.values())):
         from kubectl_evictplan.windows.explored import join_samples  # rarely needed
@@ -235,19 +227,15 @@ def _bound_samples(
 
 
 def _bound_what_no_run_shows(
-    result: Exploration,
-    snapshot: ClusterSnapshot,
-    scenario: Scenario,
-    configuration: ControllerConfiguration,
-    orphans: Sequence[Pod],
-    horizon_ns: int,
+    result: Exploration, given: Given, orphans: Sequence[Pod], horizon_ns: int
 ) -> None:
     """What depends on a past that leaves no trace in the snapshot; ``orphans`` are pods of nodes that it does not hold."""
+    snapshot, scenario, configuration = given
     terminating = any(pod.deletion_timestamp_ns is not None for pod in snapshot.pods)
     if terminating:
         from kubectl_evictplan.windows.deleted_again import bound_deleted_again  # rarely needed
 
-        bound_deleted_again(result, snapshot, scenario, configuration, horizon_ns)
+        bound_deleted_again(result, given, horizon_ns)
     if terminating or any(event.pods for event in scenario.events):
         from kubectl_evictplan.windows.unsure_ends import doubt_countdowns  # rarely needed
 
@@ -257,7 +245,7 @@ def _bound_what_no_run_shows(
         # Few releases, and rarely needed.
         from kubectl_evictplan.windows.older_countdowns import bound_older_countdowns
 
-        bound_older_countdowns(result, pods, snapshot, scenario, configuration, horizon_ns)
+        bound_older_countdowns(result, pods, given, horizon_ns)
     collected = [
         key for key, row in result.evictions.items() if key.controller == POD_GC and row.certain
     ]

@@ -20,8 +20,8 @@ from kubectl_evictplan.controllers.taint_eviction import Decision, delete_is_ref
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Node, Pod, Taint
 from kubectl_evictplan.kube.taints import no_execute_taints
 from kubectl_evictplan.kube.tolerations import get_min_toleration_time_ns
-from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.running_timers import seconds_ns, started_earliest_ns
+from kubectl_evictplan.simulation.simulate import Given
 from kubectl_evictplan.windows.circumstances import OlderCountdown
 from kubectl_evictplan.windows.outcome import EvictionKey, Exploration, PossibleEviction
 from kubectl_evictplan.windows.spans import Span, disjoint_outcomes
@@ -59,14 +59,10 @@ def end_of_older_countdown(
 
 
 def bound_older_countdowns(
-    result: Exploration,
-    pods: Iterable[Pod],
-    snapshot: ClusterSnapshot,
-    scenario: Scenario,
-    configuration: ControllerConfiguration,
-    horizon_ns: int,
+    result: Exploration, pods: Iterable[Pod], given: Given, horizon_ns: int
 ) -> None:
     """Bound the ends of those of the ``pods``, and be certain of nothing else that deletes a pod which may be gone by then."""
+    snapshot, scenario, configuration = given
     nodes = {node.name: node for node in snapshot.nodes}
     made = {event.pod.key for event in scenario.events if event.pod is not None}
     in_the_way = list[Pod]()
@@ -89,8 +85,7 @@ def bound_older_countdowns(
     if in_the_way:
         from kubectl_evictplan.windows.wide_bounds import bound_successors  # rarely needed
 
-        given = snapshot, scenario, configuration
-        bound_successors(result, in_the_way, *given, _MISSED, horizon_ns)
+        bound_successors(result, in_the_way, given, _MISSED, horizon_ns)
 
 
 def _grace_seconds(pod: Pod) -> int:

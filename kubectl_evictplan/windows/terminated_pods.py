@@ -27,9 +27,10 @@ from kubectl_evictplan.controllers.pod_gc import (
 )
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.finalizers import Finalizers, jobs_managed_elsewhere
-from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
+from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.scenarios.actions.pods import DeletePods, uid_of_created
 from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.simulation.simulate import Given
 from kubectl_evictplan.windows.outcome import EvictionKey, Exploration, PossibleEviction
 from kubectl_evictplan.windows.processes_up import ProcessLife, process_lives
 from kubectl_evictplan.windows.spans import Span, merge_spans
@@ -49,16 +50,10 @@ class _Taken(msgspec.Struct, frozen=True):
     sure: bool = False
 
 
-def put_terminated_pods(
-    result: Exploration,
-    snapshot: ClusterSnapshot,
-    scenario: Scenario,
-    configuration: ControllerConfiguration,
-) -> None:
+def put_terminated_pods(result: Exploration, given: Given) -> None:
     """Add what garbage collection may take for being too many, and hold what others do to it against that."""
-    taken = {
-        (each.pod.key, each.uid): each for each in _taken(result, snapshot, scenario, configuration)
-    }
+    snapshot, scenario, configuration = given
+    taken = {(each.pod.key, each.uid): each for each in _taken(result, given)}
     if not taken:
         return
     nodes = {each.pod.node_name for each in taken.values()}
@@ -116,12 +111,8 @@ def first_loops(
             return
 
 
-def _taken(
-    result: Exploration,
-    snapshot: ClusterSnapshot,
-    scenario: Scenario,
-    configuration: ControllerConfiguration,
-) -> Iterator[_Taken]:
+def _taken(result: Exploration, given: Given) -> Iterator[_Taken]:
+    snapshot, scenario, configuration = given
     if not configuration.pod_gc_enabled or configuration.terminated_pod_gc_threshold <= 0:
         return
     pods = list(filter(is_terminated, snapshot.pods))

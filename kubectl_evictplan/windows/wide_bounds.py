@@ -15,6 +15,7 @@ from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
 from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.simulation.simulate import Given
 from kubectl_evictplan.windows.change_bounds import ChangeBounds
 from kubectl_evictplan.windows.latest_services import LatestServices
 from kubectl_evictplan.windows.noticing import ON_TIME, Lateness
@@ -66,15 +67,10 @@ def bound_samples(
     bounding.bound(snapshot.pods, result.sampled)
 
 
-def bound_unexplored(
-    result: Exploration,
-    names: Collection[str],
-    snapshot: ClusterSnapshot,
-    scenario: Scenario,
-    configuration: ControllerConfiguration,
-) -> None:
+def bound_unexplored(result: Exploration, names: Collection[str], given: Given) -> None:
     """Bound what may happen to pods of these nodes that no run of the exploration has shown."""
-    bounds = WideBounds.of(snapshot, scenario, configuration)
+    snapshot, scenario, _ = given
+    bounds = WideBounds.of(*given)
     missed = frozenset({Services.name})
     bounding = _Bounding(result, bounds.fates, bounds.sure, missed, scenario.end_ns)
     bounding.bound(snapshot.pods, names)
@@ -83,14 +79,12 @@ def bound_unexplored(
 def bound_successors(
     result: Exploration,
     pods: Collection[Pod],
-    snapshot: ClusterSnapshot,
-    scenario: Scenario,
-    configuration: ControllerConfiguration,
+    given: Given,
     missed: frozenset[str],
     horizon_ns: int,
 ) -> None:
     """Bound what may happen to pods that are made under the names of these ``pods``: what runs show of them, and more; none of it is certain."""
-    fates = WideBounds.of(snapshot, scenario, configuration).fates
+    fates = WideBounds.of(*given).fates
     for name, (first, *later) in fates.versions(pods, ()).items():
         by_key: dict[EvictionKey, list[Possible]] = {}
         for each in fates.possible([first, *later]):
@@ -106,16 +100,10 @@ def bound_successors(
 
 
 def bound_anew(
-    result: Exploration,
-    pods: Collection[Pod],
-    snapshot: ClusterSnapshot,
-    scenario: Scenario,
-    configuration: ControllerConfiguration,
-    missed: frozenset[str],
-    late_ns: int,
+    result: Exploration, pods: Collection[Pod], given: Given, missed: frozenset[str], late_ns: int
 ) -> None:
     """Let whatever may happen to these ``pods`` by itself happen so much later as well; none of it is certain."""
-    fates, horizon_ns = WideBounds.of(snapshot, scenario, configuration).fates, scenario.end_ns
+    fates, horizon_ns = WideBounds.of(*given).fates, given.scenario.end_ns
     for name, versions in fates.versions(pods, ()).items():
         for each in fates.possible(versions):
             low_ns, high_ns = each.span

@@ -19,6 +19,7 @@ from building.warning_runs import configured
 from kubectl_evictplan.controllers.node_lifecycle.zone_states import PARTIAL
 from kubectl_evictplan.prediction.document import NodeChange, Prediction
 from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.simulation.simulate import Given
 from kubectl_evictplan.windows.clients.old_rates import OldRates
 from kubectl_evictplan.windows.outcome import (
     READY,
@@ -167,7 +168,9 @@ def test_what_runs_show_stays_where_a_taint_before_the_start_was_the_first_one()
     result.zones.windows[ZoneStateKey("/a", PARTIAL), 0] = WindowOverRuns(ns(50), ns(55))
     snapshot = make_snapshot([make_node("a0", zone="a"), make_node("a1", zone="a")])
     scenario, configuration = make_scenario([], horizon=400), configured("1.29")
-    late = OldRates(result, lambda _: ns(10), set(), set(), snapshot, scenario, configuration)
+    late = OldRates(
+        result, lambda _: ns(10), set(), set(), Given(snapshot, scenario, configuration)
+    )
     late.put(scenario.end_ns)
     spans = {
         (window.earliest_ns, window.latest_ns)

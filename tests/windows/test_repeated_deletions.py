@@ -18,6 +18,7 @@ from building.warning_runs import configured
 
 from kubectl_evictplan.kube.objects import Toleration
 from kubectl_evictplan.prediction.predict import predict
+from kubectl_evictplan.simulation.simulate import Given
 from kubectl_evictplan.windows.clients.buckets import within
 from kubectl_evictplan.windows.clients.repeated_deletions import Due, RepeatedDeletions
 
@@ -31,8 +32,8 @@ def at_once_in(
 ) -> float:
     """How many are made again within so many seconds of the node's ten pods, which go within ``gone_ns`` for the first time."""
     snapshot = make_snapshot(["n1"], [make_pod("p", "n1", tolerations=tolerations)])
-    given = snapshot, make_scenario([]), configured("1.37", {}), {"n1": {UNREACHABLE}}
-    repeated = RepeatedDeletions(*given)
+    given = Given(snapshot, make_scenario([]), configured("1.37", {}))
+    repeated = RepeatedDeletions(given, {"n1": {UNREACHABLE}})
     due: dict[Due, int] = {(gone_ns, repeated._countdown_ns("n1", "default/p"), False): PODS}
     arrivals = list(repeated.arrivals(WRITTEN, [], {"n1": due}, 1.0))
     return max(within(arrivals, since, since + seconds) for since in range(0, 500, 5))

@@ -26,7 +26,7 @@ from kubectl_evictplan.controllers.client_limits import (
 )
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.durations import SECOND_NS
-from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod
+from kubectl_evictplan.kube.objects import Pod
 from kubectl_evictplan.kube.taints import (
     LIFECYCLE_NO_EXECUTE,
     LIFECYCLE_NO_EXECUTE_KEYS,
@@ -34,7 +34,7 @@ from kubectl_evictplan.kube.taints import (
 )
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint, RemoveTaint, deleted_nodes
 from kubectl_evictplan.scenarios.actions.pods import SetTolerations
-from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.simulation.simulate import Given
 from kubectl_evictplan.windows.clients.buckets import Arrivals, Bucket, Waits, line
 from kubectl_evictplan.windows.outcome import (
     READY,
@@ -64,20 +64,16 @@ _BEFORE: Span = (-1, -1)
 
 
 def waits_of_deletions(
-    result: Exploration,
-    snapshot: ClusterSnapshot,
-    scenario: Scenario,
-    configuration: ControllerConfiguration,
-    sent: int = 0,
+    result: Exploration, given: Given, sent: int = 0
 ) -> list[tuple[Waits, list[list[Row]]]]:
     """How long what each controller deletes can wait for its client, with its rows, by their windows: of those where any can.
 
     ``sent``: so many pods come from drains, perhaps, to nodes before they are tainted.
     """
-    limit = client_limit(configuration)
+    limit = client_limit(given.configuration)
     if limit is None:
         return []
-    arrivals = DeletionArrivals(result, snapshot, scenario, configuration, limit, sent)
+    arrivals = DeletionArrivals(result, given, limit, sent)
     asked = (
         (arrivals.waits(controller, alike), alike)
         for controller, alike in rows_by_windows(result.evictions).items()
@@ -146,9 +142,7 @@ class DeletionArrivals:
     def __init__(
         self,
         result: Exploration,
-        snapshot: ClusterSnapshot,
-        scenario: Scenario,
-        configuration: ControllerConfiguration,
+        given: Given,
         limit: ClientLimit,
         sent: int = 0,
         late_ns: int = 0,
@@ -157,10 +151,10 @@ class DeletionArrivals:
     ) -> None:
         """``late_ns``: so much later than told what node lifecycle does to nodes may come; ``gone``: pods may be gone when their deletion is tried."""
         self._sent, self._late_ns, self._gone = sent, late_ns, gone
-        self._result, self._snapshot, self._scenario = result, snapshot, scenario
-        self._configuration, self._limit = configuration, limit
-        self._numbers = snapshot.stand_ins
-        self._begins_anew = any(event.manager_up for event in scenario.events)
+        self._result, self._given, self._limit = result, given, limit
+        self._snapshot, self._scenario, self._configuration = given
+        self._numbers = given.snapshot.stand_ins
+        self._begins_anew = any(event.manager_up for event in given.scenario.events)
 
     def waits(self, controller: str, alike: Sequence[Sequence[Row]]) -> Waits | None:
         """Of its deletions, which are these rows, by their windows; None where none waits."""
@@ -189,7 +183,7 @@ class DeletionArrivals:
         """The client where nothing goes through it but these deletions, all of which find their pods, and what is given ``beside`` them."""
         from kubectl_evictplan.windows.clients.busy import BusyClient  # old releases
 
-        given = self._snapshot, self._scenario, self._configuration, self._limit, self._sent
+        given = self._given, self._limit, self._sent
         found = DeletionArrivals(self._result, *given, self._late_ns, gone=False)
         return BusyClient(self._limit, [*found.requests(controller, alike), *beside])
 
@@ -309,8 +303,7 @@ class DeletionArrivals:
             RepeatedDeletions,  # rarely any
         )
 
-        given = self._snapshot, self._scenario, self._configuration
-        repeated = RepeatedDeletions(*given, self._put_on_nodes)
+        repeated = RepeatedDeletions(self._given, self._put_on_nodes)
         cancelled = {cancel.pod for cancel, _ in self._result.cancels.windows}
         due = repeated.due(alike, lambda pod: self._numbers.get(pod, 1), cancelled)
         more = ceil(requests_per_eviction(self._configuration) * (self._tries - 1))
@@ -340,8 +333,7 @@ class DeletionArrivals:
         """
         found: dict[str, list[tuple[Span, int, int]]] = {}
         written = self._taints_written()
-        given = self._snapshot, self._scenario, self._configuration
-        by_every_tick = in_lines_made_anew(*given) if written else set()
+        by_every_tick = in_lines_made_anew(*self._given) if written else set()
         for name, spans in written.items():
             most = 1 if name in self._with_one_taint else 2
             spans.sort(key=lambda span: span[1])

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.zone_states import FULL
 from kubectl_evictplan.kube.objects import NO_EXECUTE, NO_SCHEDULE, ClusterSnapshot
 from kubectl_evictplan.kube.taints import NOT_READY
 from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.simulation.simulate import Given
 from kubectl_evictplan.windows.clients.late_windows import Late, put_off
 from kubectl_evictplan.windows.outcome import (
     TAINT_REMOVED,
@@ -48,16 +48,12 @@ class _Conflicts(msgspec.Struct):
         self.since_ns = min(self.since_ns, span[0])
 
 
-def span_conflicts(
-    result: Exploration,
-    snapshot: ClusterSnapshot,
-    scenario: Scenario,
-    configuration: ControllerConfiguration,
-) -> bool:
+def span_conflicts(result: Exploration, given: Given) -> bool:
     """Let windows of what such a tick does, and of what follows it, reach to where it is through at the latest; False where none conflict.
 
     Of releases whose writes of taints conflict.
     """
+    snapshot, scenario, configuration = given
     starts = [event.span for event in scenario.events if event.manager_up]
     down = [window.span for (key, _), window in result.zones.windows.items() if key.state == FULL]
     swaps = configuration.profile.taint_on_current_condition

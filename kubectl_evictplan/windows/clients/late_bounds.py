@@ -6,9 +6,7 @@ passes as late.
 
 from __future__ import annotations
 
-from kubectl_evictplan.controllers.flags import ControllerConfiguration
-from kubectl_evictplan.kube.objects import ClusterSnapshot
-from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.simulation.simulate import Given
 from kubectl_evictplan.windows.explored import join_samples
 from kubectl_evictplan.windows.noticing import Lateness
 from kubectl_evictplan.windows.outcome import Exploration, follows_ticks
@@ -18,15 +16,10 @@ from kubectl_evictplan.windows.wide_bounds import WideBounds, bound_samples
 _MISSED = frozenset({ClientLimits.name})
 
 
-def bound_late(
-    result: Exploration,
-    snapshot: ClusterSnapshot,
-    scenario: Scenario,
-    configuration: ControllerConfiguration,
-    late: Lateness,
-) -> None:
+def bound_late(result: Exploration, given: Given, late: Lateness) -> None:
     """Put bounds over all of it, with ticks and passes that may be so ``late``."""
-    bounds = WideBounds.of(snapshot, scenario, configuration, late)
+    snapshot, scenario, _ = given
+    bounds = WideBounds.of(*given, late)
     courses = bounds.rates.courses
     names = {
         name

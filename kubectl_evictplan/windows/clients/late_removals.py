@@ -15,8 +15,8 @@ import msgspec
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod, Taint
 from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE, is_lifecycle_no_execute
-from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.running_timers import running_timer
+from kubectl_evictplan.simulation.simulate import Given
 from kubectl_evictplan.windows.clients.late_windows import LateRows
 from kubectl_evictplan.windows.outcome import (
     TAINT_ADDED,
@@ -38,14 +38,9 @@ class _Tainted(msgspec.Struct, frozen=True):
     until_ns: int
 
 
-def span_late_removals(
-    result: Exploration,
-    snapshot: ClusterSnapshot,
-    scenario: Scenario,
-    configuration: ControllerConfiguration,
-    missed: frozenset[str],
-) -> None:
+def span_late_removals(result: Exploration, given: Given, missed: frozenset[str]) -> None:
     """Let windows of deletions reach to where the taint is taken off, once that is put off by the unknowns that were ``missed``."""
+    snapshot, scenario, configuration = given
     if not configuration.taint_eviction_enabled:
         return
     nodes = {node.name: node for node in snapshot.nodes}

@@ -7,18 +7,14 @@ deletions follow that.
 from __future__ import annotations
 
 from kubectl_evictplan.controllers.client_limits import never_waits
-from kubectl_evictplan.controllers.flags import ControllerConfiguration
-from kubectl_evictplan.kube.objects import ClusterSnapshot
-from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.simulation.simulate import Given
 from kubectl_evictplan.windows.outcome import TAINT_REMOVED, Exploration
 from kubectl_evictplan.windows.unknowns.requests import ClientLimits, WriteConflicts
 
 
 def let_clients_wait(
     result: Exploration,
-    snapshot: ClusterSnapshot,
-    scenario: Scenario,
-    configuration: ControllerConfiguration,
+    given: Given,
     sent: int = 0,
     *,
     limited: bool = True,
@@ -28,15 +24,15 @@ def let_clients_wait(
 
     ``conflicts``: and what they write twice because it conflicts.
     """
-    given = snapshot, scenario, configuration
+    snapshot, scenario, configuration = given
     rows = len(result.evictions) + len(result.cancels.windows) + len(result.nodes.windows)
     waits = limited and not never_waits(snapshot, rows + sent, configuration)
     # What unknowns make ticks late; what comes of a shared client is told with it.
     late = set[str]()
-    if waits and not _share_client(result, *given, sent):
+    if waits and not _share_client(result, given, sent):
         from kubectl_evictplan.windows.clients.slow_ticks import span_slow_ticks  # rarely needed
 
-        if span_slow_ticks(result, *given):
+        if span_slow_ticks(result, given):
             late.add(ClientLimits.name)
     conflicts &= configuration.profile.taint_writes_conflict
     if conflicts and (
@@ -44,35 +40,29 @@ def let_clients_wait(
     ):
         from kubectl_evictplan.windows.clients import conflicting_writes  # rarely needed
 
-        if conflicting_writes.span_conflicts(result, *given):
+        if conflicting_writes.span_conflicts(result, given):
             late.add(WriteConflicts.name)
     if late and _takes_taints_off(result):
         from kubectl_evictplan.windows.clients import late_removals  # rarely needed
 
-        late_removals.span_late_removals(result, *given, frozenset(late))
+        late_removals.span_late_removals(result, given, frozenset(late))
     if waits and result.evictions:
         from kubectl_evictplan.windows.clients.arrivals import waits_of_deletions  # rarely needed
 
-        if of_deletions := waits_of_deletions(result, *given, sent):
+        if of_deletions := waits_of_deletions(result, given, sent):
             from kubectl_evictplan.windows.clients import throttled_evictions  # more rarely
 
-            throttled_evictions.span_client_limits(of_deletions, result, *given)
+            throttled_evictions.span_client_limits(of_deletions, result, given)
 
 
 def _takes_taints_off(result: Exploration) -> bool:
     return any(key.what == TAINT_REMOVED for key, _ in result.nodes.windows)
 
 
-def _share_client(
-    result: Exploration,
-    snapshot: ClusterSnapshot,
-    scenario: Scenario,
-    configuration: ControllerConfiguration,
-    sent: int,
-) -> bool:
+def _share_client(result: Exploration, given: Given, sent: int) -> bool:
     """Whether ticks and passes wait for deletions, which is told then."""
-    if configuration.separate_taint_eviction:
+    if given.configuration.separate_taint_eviction:
         return False
     from kubectl_evictplan.windows.clients.shared import span_shared_client  # old releases
 
-    return span_shared_client(result, snapshot, scenario, configuration, sent)
+    return span_shared_client(result, given, sent)

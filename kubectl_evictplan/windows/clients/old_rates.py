@@ -16,15 +16,14 @@ from itertools import count
 
 import msgspec
 
-from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.node_health import TRUE, UNKNOWN
 from kubectl_evictplan.controllers.node_lifecycle.zone_membership import ZoneMembership
 from kubectl_evictplan.controllers.node_lifecycle.zone_states import FULL, NORMAL, PARTIAL
 from kubectl_evictplan.kube.durations import SECOND_NS
-from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Taint
+from kubectl_evictplan.kube.objects import NO_EXECUTE, Taint
 from kubectl_evictplan.kube.taints import NOT_READY, UNREACHABLE, is_lifecycle_no_execute
 from kubectl_evictplan.kube.topology import zone_display_name
-from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.simulation.simulate import Given
 from kubectl_evictplan.windows.clients.late_windows import LateRows
 from kubectl_evictplan.windows.outcome import (
     READY,
@@ -78,21 +77,20 @@ class OldRates:
         late_at: Callable[[Span], int],
         together: Set[str],
         sure: Set[str],
-        snapshot: ClusterSnapshot,
-        scenario: Scenario,
-        configuration: ControllerConfiguration,
+        given: Given,
         *,
         at_start: Set[str] = frozenset(),
     ) -> None:
         self._result, self._late_at, self._sure = result, late_at, sure
         self._given_up = at_start
-        self._snapshot, self._scenario, self._configuration = snapshot, scenario, configuration
-        self._at_start = {node.name: node for node in snapshot.nodes}
+        self._snapshot, self._scenario, self._configuration = given
+        self._at_start = {node.name: node for node in self._snapshot.nodes}
         self._changes: defaultdict[str, list[tuple[int, int, str]]] = defaultdict(list)
         for (key, _), window in result.nodes.windows.items():
             if key.what == READY:
                 self._changes[key.node].append((*window.span, key.value))
         # From 1.34 on the tick that finds a node puts it in line; before that the next one does.
+        configuration = given.configuration
         at_once = configuration.profile.taint_on_current_condition
         self._queued_ns = 0 if at_once else configuration.node_monitor_period_ns
         served = configuration.taint_mode and configuration.node_eviction_rate_qps > 0

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from math import ceil
 
 from kubectl_evictplan.controllers.client_limits import PROCESS_NS
-from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.taint_eviction import Decision
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot, Taint, Toleration
@@ -19,6 +18,7 @@ from kubectl_evictplan.kube.taints import no_execute_taints
 from kubectl_evictplan.scenarios.actions.nodes import AddTaint
 from kubectl_evictplan.scenarios.actions.pods import SetTolerations
 from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.simulation.simulate import Given
 from kubectl_evictplan.windows.clients.buckets import Arrivals, line
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
 from kubectl_evictplan.windows.spans import Span
@@ -33,14 +33,9 @@ _AT_ONCE: Span = (0, 0)
 class RepeatedDeletions:
     """Of taint eviction."""
 
-    def __init__(
-        self,
-        snapshot: ClusterSnapshot,
-        scenario: Scenario,
-        configuration: ControllerConfiguration,
-        put: Mapping[str, Set[str]],
-    ) -> None:
+    def __init__(self, given: Given, put: Mapping[str, Set[str]]) -> None:
         """``put``: the keys of what node lifecycle puts on nodes, by name."""
+        snapshot, scenario, configuration = given
         self._configuration = configuration
         self._tolerations = _tolerations(snapshot, scenario)
         self._taints, self._put = _taints(snapshot, scenario), put

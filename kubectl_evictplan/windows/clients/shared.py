@@ -25,12 +25,12 @@ from kubectl_evictplan.controllers.client_limits import (
     client_limit,
     per_marked_pod,
 )
-from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.zone_states import NORMAL
 from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS
-from kubectl_evictplan.kube.objects import NO_EXECUTE, ClusterSnapshot
+from kubectl_evictplan.kube.objects import NO_EXECUTE
 from kubectl_evictplan.scenarios.actions.nodes import DeleteNode, changes_lifecycle_taints
-from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
+from kubectl_evictplan.scenarios.scenario import ScenarioEvent
+from kubectl_evictplan.simulation.simulate import Given
 from kubectl_evictplan.windows.clients.arrivals import (
     DeletionArrivals,
     Row,
@@ -68,28 +68,23 @@ class _Write(msgspec.Struct, frozen=True):
     requests: int
 
 
-def span_shared_client(
-    result: Exploration,
-    snapshot: ClusterSnapshot,
-    scenario: Scenario,
-    configuration: ControllerConfiguration,
-    sent: int = 0,
-) -> bool:
+def span_shared_client(result: Exploration, given: Given, sent: int = 0) -> bool:
     """Let windows span what ticks and passes wait for deletions; False where they wait for none, and nothing is done."""
+    snapshot, scenario, configuration = given
     limit = client_limit(configuration)
     if limit is None or configuration.separate_taint_eviction or not result.nodes.windows:
         return False
     alike = rows_by_windows(result.evictions).get(TAINT_EVICTION, [])
     if not alike:
         return False
-    shared = _SharedClient(result, snapshot, scenario, configuration, limit, sent, alike)
+    shared = _SharedClient(result, given, limit, sent, alike)
     if not shared.meets():
         return False
     longest_ns, late = shared.late()
     if shared.decides_otherwise(late):
         from kubectl_evictplan.windows.clients.late_bounds import bound_late  # rarely needed
 
-        bound_late(result, snapshot, scenario, configuration, Lateness(2 * longest_ns, longest_ns))
+        bound_late(result, given, Lateness(2 * longest_ns, longest_ns))
         return True
     put_off(result, late, scenario, only_late(result, snapshot, scenario))
     return True
@@ -101,20 +96,19 @@ class _SharedClient:
     def __init__(
         self,
         result: Exploration,
-        snapshot: ClusterSnapshot,
-        scenario: Scenario,
-        configuration: ControllerConfiguration,
+        given: Given,
         limit: ClientLimit,
         sent: int,
         alike: Sequence[Sequence[Row]],
     ) -> None:
+        snapshot, scenario, configuration = given
         self._result, self._scenario, self._configuration = result, scenario, configuration
-        self._given = snapshot, scenario, configuration
+        self._given = given
         self._limit, self._sent, self._alike = limit, sent, alike
         self._line_qps = line_qps(configuration)
         self._period_ns = configuration.node_monitor_period_ns
         self._zone_of = result.zones_in_line()
-        self._writes = list(_writes(result, snapshot, scenario, configuration))
+        self._writes = list(_writes(result, given))
         self._of_lifecycle = list(self._written(0))
         self._names = {write.key.node for write in self._writes}
         # Of whom nothing is deleted before it is tainted for the first time.
@@ -135,7 +129,7 @@ class _SharedClient:
 
         Ticks and passes ask for one thing after the other: of fewer deletions they wait for hardly anything.
         """
-        arrivals = DeletionArrivals(self._result, *self._given, self._limit, self._sent)
+        arrivals = DeletionArrivals(self._result, self._given, self._limit, self._sent)
         if not arrivals.alone(TAINT_EVICTION, self._alike, self._of_new_processes()).longest:
             return False
         alone, every = BusyClient(self._limit, self._of_lifecycle), self._client(0, gone=False)
@@ -158,7 +152,7 @@ class _SharedClient:
     def _client(self, late_ns: int, but_of: str = "", *, gone: bool = True) -> BusyClient:
         """Where what node lifecycle does may come so much later; without what is deleted for the taint of that node."""
         arrivals = DeletionArrivals(
-            self._result, *self._given, self._limit, self._sent, late_ns, gone=gone
+            self._result, self._given, self._limit, self._sent, late_ns, gone=gone
         )
         rows = [several for several in self._rows(late_ns, but_of) if several]
         return BusyClient(
@@ -350,13 +344,9 @@ def _decides(event: ScenarioEvent) -> bool:
     )
 
 
-def _writes(
-    result: Exploration,
-    snapshot: ClusterSnapshot,
-    scenario: Scenario,
-    configuration: ControllerConfiguration,
-) -> Iterator[_Write]:
+def _writes(result: Exploration, given: Given) -> Iterator[_Write]:
     """All that node lifecycle writes of nodes; at the start of a process an event for each node."""
+    snapshot, scenario, configuration = given
     of_pods = marks(snapshot, configuration)
     for event in scenario.events:
         if event.pod is not None:

@@ -29,6 +29,7 @@ from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
+from kubectl_evictplan.simulation.simulate import Given
 from kubectl_evictplan.windows.clients.buckets import Arrivals, Bucket
 from kubectl_evictplan.windows.clients.late_windows import Late, put_off
 from kubectl_evictplan.windows.outcome import (
@@ -62,13 +63,9 @@ class _Met(msgspec.Struct, frozen=True):
     late_ns: int
 
 
-def span_slow_ticks(
-    result: Exploration,
-    snapshot: ClusterSnapshot,
-    scenario: Scenario,
-    configuration: ControllerConfiguration,
-) -> bool:
+def span_slow_ticks(result: Exploration, given: Given) -> bool:
     """Let windows of what follows ticks reach as far as requests of ticks can make that late; False where nothing is."""
+    snapshot, scenario, configuration = given
     limit = tick_limit(configuration)
     changes = sum(key.what == READY for key, _ in result.nodes.windows)
     starts = [event for event in scenario.events if event.manager_up]
@@ -80,9 +77,7 @@ def span_slow_ticks(
     if unheard:
         from kubectl_evictplan.windows.clients import ticks_under_way  # rarely needed
 
-        under_way = ticks_under_way.tick_under_way(
-            snapshot, scenario, configuration, limit, of_pods
-        )
+        under_way = ticks_under_way.tick_under_way(given, limit, of_pods)
     if not (changes or starts or under_way):
         return False
     if not (starts or "True" in snapshot.columns.distinct("ready")):
@@ -107,9 +102,8 @@ def span_slow_ticks(
 
     sure = only_late(result, snapshot, scenario)
     together = {name for name, one in late.items() if one.together}
-    given = snapshot, scenario, configuration
     at_start = under_way.nodes if under_way is not None else frozenset[str]()
-    old_rates = OldRates(result, writes.late_at, together, sure, *given, at_start=at_start)
+    old_rates = OldRates(result, writes.late_at, together, sure, given, at_start=at_start)
     put_off(result, late, scenario, sure, first, at_start_ns)
     old_rates.put(scenario.end_ns)
     return True

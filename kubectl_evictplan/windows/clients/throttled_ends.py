@@ -12,12 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 
 from kubectl_evictplan.cluster.timeline import POD_GC, TAINT_EVICTION
-from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.pod_gc import GC_CHECK_PERIOD_NS
-from kubectl_evictplan.kube.objects import ClusterSnapshot
 from kubectl_evictplan.kube.taints import OUT_OF_SERVICE
 from kubectl_evictplan.scenarios.actions.pods import DeletePods, uid_of_created
-from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
+from kubectl_evictplan.scenarios.scenario import ScenarioEvent
+from kubectl_evictplan.simulation.simulate import Given
 from kubectl_evictplan.windows.outcome import EvictionKey, Exploration, PossibleEviction
 from kubectl_evictplan.windows.unknowns.of_pods import GC_COST_MAX_NS
 from kubectl_evictplan.windows.unknowns.requests import ClientLimits
@@ -32,18 +31,12 @@ _GC_STEP_NS = GC_CHECK_PERIOD_NS + GC_COST_MAX_NS
 class ThrottledEnds:
     """Asked before rows are made later, and then told how late each of them is."""
 
-    def __init__(
-        self,
-        result: Exploration,
-        snapshot: ClusterSnapshot,
-        scenario: Scenario,
-        configuration: ControllerConfiguration,
-    ) -> None:
-        self._result, self._scenario = result, scenario
-        self._given = snapshot, scenario, configuration
-        self._stops = [event for event in scenario.events if event.manager_up is not None]
-        self._deleting = [event for event in scenario.events if isinstance(event, DeletePods)]
-        self._returning = [event for event in scenario.events if event.kubelets_up]
+    def __init__(self, result: Exploration, given: Given) -> None:
+        self._result, self._scenario = result, given.scenario
+        self._given = given
+        self._stops = [event for event in given.scenario.events if event.manager_up is not None]
+        self._deleting = [event for event in given.scenario.events if isinstance(event, DeletePods)]
+        self._returning = [event for event in given.scenario.events if event.kubelets_up]
 
     @cached_property
     def _of_pod(self) -> Mapping[str, list[EvictionKey]]:
@@ -120,7 +113,7 @@ class ThrottledEnds:
         from kubectl_evictplan.windows.wide_bounds import bound_anew  # rarely needed
 
         pods = [pod for pod in self._given[0].pods if pod.key in cut]
-        bound_anew(self._result, pods, *self._given, _MISSED, anew_ns)
+        bound_anew(self._result, pods, self._given, _MISSED, anew_ns)
 
     def _hit_successors(
         self, late: Mapping[EvictionKey, int], made: Mapping[str, ScenarioEvent]

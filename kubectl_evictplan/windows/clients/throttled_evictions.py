@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from math import ceil
 
-from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.durations import MILLISECOND_NS, SECOND_NS
-from kubectl_evictplan.kube.objects import ClusterSnapshot
-from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.simulation.simulate import Given
 from kubectl_evictplan.windows.clients.arrivals import Row
 from kubectl_evictplan.windows.clients.buckets import Waits
 from kubectl_evictplan.windows.clients.throttled_ends import Delayed, ThrottledEnds
@@ -25,25 +23,21 @@ _MILLISECONDS = SECOND_NS // MILLISECOND_NS
 
 
 def span_client_limits(
-    waits: Iterable[tuple[Waits, Sequence[Sequence[Row]]]],
-    result: Exploration,
-    snapshot: ClusterSnapshot,
-    scenario: Scenario,
-    configuration: ControllerConfiguration,
+    waits: Iterable[tuple[Waits, Sequence[Sequence[Row]]]], result: Exploration, given: Given
 ) -> None:
     """Let windows of deletions reach as far as the clients of those who delete can make them late.
 
     ``waits``: how long what is deleted can wait, with the rows of that, by their windows.
     """
-    ends = ThrottledEnds(result, snapshot, scenario, configuration)
+    ends = ThrottledEnds(result, given)
     late, anew_ns = list[Delayed](), 0
     for of_client, alike in waits:
-        anew_ns = max(anew_ns, _longest(of_client, ends.first_stop_ns, scenario.end_ns))
+        anew_ns = max(anew_ns, _longest(of_client, ends.first_stop_ns, given.scenario.end_ns))
         for rows in alike:
-            spans, late_ns = _later(rows[0][1].spans, of_client, scenario.end_ns)
+            spans, late_ns = _later(rows[0][1].spans, of_client, given.scenario.end_ns)
             if late_ns:
                 late.append((late_ns, rows))
-                new = _all_later(rows, spans, late_ns, scenario.end_ns, ends)
+                new = _all_later(rows, spans, late_ns, given.scenario.end_ns, ends)
                 result.evictions.update(new)
     if late:
         result.late_ns += max(late_ns for late_ns, _ in late)

@@ -11,12 +11,10 @@ from collections.abc import Mapping
 import msgspec
 
 from kubectl_evictplan.controllers.client_limits import GIVEN_UP, ClientLimit, per_marked_pod
-from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.node_health import STATUS_UNKNOWN
 from kubectl_evictplan.kube.durations import SECOND_NS
-from kubectl_evictplan.kube.objects import READY, ClusterSnapshot
-from kubectl_evictplan.scenarios.scenario import Scenario
-from kubectl_evictplan.simulation.simulate import starts_without_controller
+from kubectl_evictplan.kube.objects import READY
+from kubectl_evictplan.simulation.simulate import Given, starts_without_controller
 
 # Times in conditions are whole seconds, and clocks differ.
 _SECONDS_NS = 2 * SECOND_NS
@@ -30,14 +28,9 @@ class UnderWay(msgspec.Struct, frozen=True):
     nodes: frozenset[str]
 
 
-def tick_under_way(
-    snapshot: ClusterSnapshot,
-    scenario: Scenario,
-    configuration: ControllerConfiguration,
-    limit: ClientLimit,
-    of_pods: Mapping[str, int],
-) -> UnderWay | None:
+def tick_under_way(given: Given, limit: ClientLimit, of_pods: Mapping[str, int]) -> UnderWay | None:
     """The tick that may be under way at the start, if it waits; ``of_pods``: by node how many requests it takes to mark its ready pods."""
+    snapshot, scenario, configuration = given
     if starts_without_controller(scenario):
         return None
     given_up: dict[str, int] = {}
