@@ -136,12 +136,12 @@ def _found_out(
     missed = frozenset[str]().union(*(each.missed for each in served))
     # Many orders come to the same replays.
     together: dict[Hashable, _Together] = {}
-    for number, (order, _) in enumerate(served):
+    for number, each in enumerate(served):
         if number and known.budget.is_spent:
             missed |= {OrderInLine.name}
             known.cut_short = True
             break
-        explored, partly = _replays_of(order, replayed, groups, spread, known)
+        explored, partly = _replays_of(each.order, replayed, groups, spread, known)
         missed |= partly
         together.update((one.identity, one) for one in explored)
     for one in together.values():

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from itertools import permutations
-from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from kubectl_evictplan.windows.places_in_line import InLine, Order
 from kubectl_evictplan.windows.spans import NEVER_NS
@@ -26,7 +28,7 @@ _OPERATIONS_MAX = 4_000
 _IN_TURN_MAX = 2
 
 
-class Served(NamedTuple):
+class Served(msgspec.Struct, frozen=True):
     """An order of service, and the names of unknowns that were not wholly explored."""
 
     order: Order
@@ -102,28 +104,28 @@ class OrderInLine(Unknown[Served]):
         """
         if self._made_anew:
             # Each line has an order of its own.
-            part = part._replace(missed=part.missed | {self.name})
+            part = replace(part, missed=part.missed | {self.name})
         several = len(self._again) if len(self._again) > 1 else 0
         if several > most or (several and not self._fits):
-            several, part = 0, part._replace(missed=part.missed | {self.name})
+            several, part = 0, replace(part, missed=part.missed | {self.name})
         for group in self._again[:several]:
-            yield part._replace(order=_first_in_line(frozenset(group)))
-            yield part._replace(order=_last_in_line(frozenset(group)))
+            yield replace(part, order=_first_in_line(frozenset(group)))
+            yield replace(part, order=_last_in_line(frozenset(group)))
         if self._by_hand:
             groups = self._by_hand
             if len(groups) > _IN_TURN_MAX:
                 groups = [frozenset[str]().union(*groups)]
             if len(groups) < len(self._by_hand) or self._leavers or self._again or self._seen_late:
-                part = part._replace(missed=part.missed | {self.name})
+                part = replace(part, missed=part.missed | {self.name})
             for in_turn in permutations((*groups, ())):
-                yield part._replace(order=_in_turn(in_turn))
+                yield replace(part, order=_in_turn(in_turn))
         if not self._leavers:
             yield part
             return
         groups = self._leavers[:most] if self._fits else ()
         if len(groups) < len(self._leavers):
-            part = part._replace(missed=part.missed | {self.name})
+            part = replace(part, missed=part.missed | {self.name})
         yield part
-        yield part._replace(order=_first_leaves_last)
+        yield replace(part, order=_first_leaves_last)
         for group in groups:
-            yield part._replace(order=_last_in_line(frozenset(group)))
+            yield replace(part, order=_last_in_line(frozenset(group)))
