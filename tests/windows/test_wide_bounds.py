@@ -86,7 +86,10 @@ def test_what_no_run_showed_takes_no_place_of_what_one_did() -> None:
     # In no run is n2 tainted in its first wait: what runs show is its second taint, beside which another may come before.
     world = draw_soak_world(6200491).world
     assert isinstance(world, World)
-    predicted = predict(world.snapshot, world.scenario, world.configuration)
+    # Nor does a write get lost, which would be told beside both.
+    profile = replace(world.configuration.profile, taint_writes_conflict=True)
+    configuration = replace(world.configuration, profile=profile)
+    predicted = predict(world.snapshot, world.scenario, configuration)
     [node] = (each for each in predicted.nodes if each.node == "n2")
     windows = [
         (each.earliest_seconds, each.latest_seconds)

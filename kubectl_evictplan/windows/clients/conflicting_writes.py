@@ -27,25 +27,27 @@ from kubectl_evictplan.windows.outcome import (
     is_ready,
 )
 from kubectl_evictplan.windows.pod_worlds import happenings
-from kubectl_evictplan.windows.spans import NEVER_NS, Span, meets
+from kubectl_evictplan.windows.spans import Span, meets
+from kubectl_evictplan.windows.unknowns.lines import PASS_LAG_MAX_NS
 from kubectl_evictplan.windows.unknowns.requests import WriteConflicts
+from kubectl_evictplan.windows.unknowns.tick_meetings import monitor_cost_max_ns
 
 _AGAIN_NS = WriteConflicts.longest_ns
 
-_Change = tuple[NodeChangeKey, int]
+Change = tuple[NodeChangeKey, int]
 
 
-class _Conflicts(msgspec.Struct):
-    """Who may meet a worker: where, since when, and which nodes were given up by then."""
+class Meeting(msgspec.Struct, frozen=True):
+    """A write of a NoExecute taint that may meet a worker, within ``span``: the first look of a process, or a tick that has just ``given_up`` the node."""
 
-    # Whether the first look of a process does.
-    at_start: bool = False
-    since_ns: int = NEVER_NS
-    given_up: set[_Change] = set()
+    change: Change
+    span: Span
+    given_up: Sequence[Change] = ()
 
-    def note(self, span: Span) -> None:
-        """One within the span."""
-        self.since_ns = min(self.since_ns, span[0])
+    @property
+    def at_start(self) -> bool:
+        """Whether the first look of a process does."""
+        return not self.given_up
 
 
 def span_conflicts(result: Exploration, given: Given) -> bool:
@@ -53,52 +55,55 @@ def span_conflicts(result: Exploration, given: Given) -> bool:
 
     Of releases whose writes of taints conflict.
     """
-    snapshot, scenario, configuration = given
-    starts = [event.span for event in scenario.events if event.manager_up]
-    down = [window.span for (key, _), window in result.zones.windows.items() if key.state == FULL]
-    swaps = configuration.profile.taint_on_current_condition
-    if not (starts or down or swaps):
-        return False
-    conflicts = _conflicts(result, starts, down, swaps=swaps)
-    if conflicts.since_ns == NEVER_NS:
+    snapshot, scenario, _ = given
+    found = meetings(result, given)
+    if not found:
         return False
     # What follows such a tick comes at times that follow from it.
     names = {key.node for key, _ in result.nodes.windows}
     late = dict.fromkeys(names, Late(_AGAIN_NS, _AGAIN_NS, _AGAIN_NS))
     sure = _undisturbed(result, snapshot, scenario, names)
-    in_time = frozenset() if conflicts.at_start else conflicts.given_up
-    since_ns = conflicts.since_ns
+    in_time: set[Change] = set()
+    if not any(one.at_start for one in found):
+        in_time.update(change for one in found for change in one.given_up)
+    since_ns = min(one.span[0] for one in found)
     put_off(result, late, scenario, sure, since_ns=since_ns, in_time=in_time, by=WriteConflicts)
     return True
 
 
-def _conflicts(
-    result: Exploration, starts: Sequence[Span], down: Sequence[Span], *, swaps: bool
-) -> _Conflicts:
-    """Where two write one node at once: at the start of a process, and where a tick finds it silent with which a zone gets ``down``.
+def meetings(result: Exploration, given: Given) -> list[Meeting]:
+    """Where two write one node at once: at the start of a process, and where a tick finds it silent with which a zone gets down.
 
-    ``swaps``: also where it is tainted for Ready=False.
+    From 1.34 on also where it is tainted for Ready=False.
     """
+    snapshot, scenario, configuration = given
+    starts = [event.span for event in scenario.events if event.manager_up]
+    down = [window.span for (key, _), window in result.zones.windows.items() if key.state == FULL]
+    swaps = configuration.profile.taint_on_current_condition
+    if not (starts or down or swaps):
+        return []
     by_worker = result.when(lambda key: follows_ticks(key) and key.effect == NO_SCHEDULE)
-    given_up: defaultdict[str, list[tuple[_Change, Span]]] = defaultdict(list)
+    given_up: defaultdict[str, list[tuple[Change, Span]]] = defaultdict(list)
     for nth, window in result.nodes.windows.items():
         if is_ready(nth[0]) and follows_ticks(nth[0]):
             given_up[nth[0].node].append((nth, window.span))
-    found = _Conflicts()
-    for (key, _), window in result.nodes.windows.items():
+    found = []
+    for nth, window in result.nodes.windows.items():
+        key, span = nth[0], window.span
         if not (follows_ticks(key) and key.effect == NO_EXECUTE):
             continue
-        span = window.span
         # Also a pass meets the worker of a node that the first tick puts in line; the end of that tick waits for it.
-        if meets(starts, span) and any(meets(starts, other) for other in by_worker[key.node]):
-            found.at_start = True
-            found.note(span)
+        for start in starts:
+            if meets((start,), span) and meets(by_worker[key.node], start):
+                until_ns = start[1] + monitor_cost_max_ns(snapshot) + PASS_LAG_MAX_NS
+                until_ns = min(until_ns + result.ticks_late_ns, span[1])
+                found.append(Meeting(nth, (max(start[0], span[0]), until_ns)))
         swapped = swaps and key.value.startswith(f"{NOT_READY}:")
         if key.what == TAINT_REMOVED and (swapped or meets(down, span)):
-            for nth, own in given_up[key.node]:
-                if meets((own,), span):
-                    found.given_up.add(nth)
-                    found.note(own)
+            with_it = [one for one in given_up[key.node] if meets((one[1],), span)]
+            if with_it:
+                since_ns = min(low_ns for _, (low_ns, _) in with_it)
+                found.append(Meeting(nth, (since_ns, span[1]), [change for change, _ in with_it]))
     return found
 
 

@@ -34,14 +34,9 @@ def let_clients_wait(
 
         if span_slow_ticks(result, given):
             late.add(ClientLimits.name)
-    conflicts &= configuration.profile.taint_writes_conflict
-    if conflicts and (
-        any(event.manager_up for event in scenario.events) or _takes_taints_off(result)
-    ):
-        from kubectl_evictplan.windows.clients import conflicting_writes  # rarely needed
-
-        if conflicting_writes.span_conflicts(result, given):
-            late.add(WriteConflicts.name)
+    starts = any(event.manager_up for event in scenario.events)
+    if conflicts and (starts or _takes_taints_off(result)) and _meet_writes(result, given):
+        late.add(WriteConflicts.name)
     if late and _takes_taints_off(result):
         from kubectl_evictplan.windows.clients import late_removals  # rarely needed
 
@@ -53,6 +48,17 @@ def let_clients_wait(
             from kubectl_evictplan.windows.clients import throttled_evictions  # more rarely
 
             throttled_evictions.span_client_limits(of_deletions, result, given)
+
+
+def _meet_writes(result: Exploration, given: Given) -> bool:
+    """Whether two may write one node at once, which is told then."""
+    if given[2].profile.taint_writes_conflict:
+        from kubectl_evictplan.windows.clients.conflicting_writes import span_conflicts
+
+        return span_conflicts(result, given)
+    from kubectl_evictplan.windows.clients.lost_writes import span_lost_writes  # old releases
+
+    return span_lost_writes(result, given)
 
 
 def _takes_taints_off(result: Exploration) -> bool:
