@@ -43,6 +43,16 @@ def ended_by_ns(pod: Pod, node: Node) -> int:
     return max(pod.deletion_timestamp_ns, back_ns + seconds * SECOND_NS)
 
 
+def left_at_start_ns(node: Node, pod: Pod, start_ns: int) -> int:
+    """How long after the start a kubelet that is up ends a pod that terminates then, at the most."""
+    left_ns = max(ended_by_ns(pod, node) - start_ns, 0)
+    assert pod.deletion_timestamp_ns is not None, "only of pods that terminate"
+    if pod.deletion_timestamp_ns <= start_ns:
+        # A kubelet that began anew meanwhile counts from then.
+        left_ns = max(left_ns, (pod.deletion_grace_period_seconds or 0) * SECOND_NS)
+    return left_ns
+
+
 class LeaseVersion(msgspec.Struct, frozen=True):
     """What a Lease shows, as far as it tells one resourceVersion from another.
 

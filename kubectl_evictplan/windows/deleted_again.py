@@ -14,6 +14,7 @@ from kubectl_evictplan.cluster.kubelets import (
     OVERDUE_NS,
     ended_by_ns,
     is_up_at_start,
+    left_at_start_ns,
     observed_at_ns,
 )
 from kubectl_evictplan.cluster.timeline import TAINT_EVICTION
@@ -110,10 +111,7 @@ def _gone_by_ns(node: Node, pod: Pod, snapshot: ClusterSnapshot, scenario: Scena
         return NEVER_NS
     if not is_up_at_start(node, snapshot.leases.get(node.name), seen_ns):
         return NEVER_NS
-    left_ns = max(ended_by_ns(pod, node) - start_ns, 0)
-    if deadline_ns <= start_ns:
-        # A kubelet that began anew meanwhile counts from then.
-        left_ns = max(left_ns, (pod.deletion_grace_period_seconds or 0) * SECOND_NS)
+    left_ns = left_at_start_ns(node, pod, start_ns)
     # A kubelet that nobody hears tells no end.
     meets = (event.at_ns for event in scenario.events if _keeps(event, node, pod))
     return NEVER_NS if min(meets, default=NEVER_NS) <= left_ns + _REPORTED_NS else left_ns

@@ -23,6 +23,7 @@ from kubectl_evictplan.kube.durations import MINUTE_NS
 from kubectl_evictplan.kube.objects import NO_SCHEDULE, ClusterSnapshot, Pod
 from kubectl_evictplan.kube.taints import UNREACHABLE, no_execute_taints
 from kubectl_evictplan.kube.topology import zone_display_name
+from kubectl_evictplan.scenarios.actions.nodes import deleted_nodes
 from kubectl_evictplan.scenarios.outages import returns_within
 from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.simulate import Given
@@ -253,6 +254,10 @@ def _bound_what_no_run_shows(
         from kubectl_evictplan.windows.unsure_ends import doubt_garbage_collection  # rarely needed
 
         doubt_garbage_collection(result, collected, snapshot, scenario)
+    if configuration.pod_gc_enabled and deleted_nodes(scenario.events):
+        from kubectl_evictplan.windows.unsure_ends import bound_untold_ends  # rarely needed
+
+        bound_untold_ends(result, given, horizon_ns)
 
 
 def _explored_lines(

@@ -57,3 +57,41 @@ def test_the_countdown_of_one_that_somebody_deletes_meanwhile_may_find_nobody(
     configuration = resolve_configuration(settings, snapshot.control_plane)
     [eviction] = predict(snapshot, make_scenario([deleted], horizon=400), configuration).evictions
     assert eviction.certainty == told
+
+
+def collected(
+    pod: Pod, *events: ScenarioEvent, release: str = "1.29.6"
+) -> list[tuple[float, float, str]]:
+    snapshot = make_snapshot([make_node("a"), make_node("b")], [pod])
+    configuration = resolve_configuration(
+        ControllerSettings(kubernetes_version=release), snapshot.control_plane
+    )
+    evictions = predict(snapshot, make_scenario(events, horizon=300), configuration).evictions
+    return [
+        (each.earliest_seconds, round(each.latest_seconds), each.certainty)
+        for each in evictions
+        if each.controller == "pod-gc"
+    ]
+
+
+@pytest.mark.parametrize(("release", "within"), [("1.16.15", (0, 20)), ("1.29.6", (40, 80))])
+@pytest.mark.parametrize(("at", "told"), [(3.3, True), (3.7, False)])
+def test_of_a_pod_that_ends_just_before_its_node_is_deleted_nobody_may_be_told(
+    release: str, within: tuple[float, float], at: float, told: bool
+) -> None:
+    """A kubelet takes up to 600 ms to tell; then the pod is garbage of a Node that is gone."""
+    pod = make_pod("p", "a", deleted=-27, grace_seconds=30)
+    found = collected(pod, make_event(at, "node-delete", "a"), release=release)
+    low, high = within
+    assert found == ([(at + low, round(at + high), "possible")] if told else [])
+
+
+def test_likewise_where_somebody_deletes_it_or_a_taint_does() -> None:
+    deleted = make_event(5, "pod-delete", pods=["default/p"])
+    tainted = make_event(5, "taint", "a", taint="A:NoExecute")
+    for first in (deleted, tainted):
+        for at, rows in ((35.5, 1), (35.7, 0)):
+            found = collected(
+                make_pod("p", "a", grace_seconds=30), first, make_event(at, "node-delete", "a")
+            )
+            assert [certainty for *_, certainty in found] == ["possible"] * rows
