@@ -246,6 +246,14 @@ def test_pods_that_a_drain_may_send_to_a_node_wait_with_those_of_its_taint() -> 
     assert {one.certainty for one in beside.evictions if one.node == "n1"} == {"certain"}
 
 
+def test_pods_that_a_drain_may_send_to_a_node_are_collected_with_its_own() -> None:
+    drain, gone = make_event(0.2, "drain", "n2", timeout=""), make_event(1, "node-delete", "n1")
+    alone = told(crowd(9), gone)
+    beside = told([*crowd(9), *crowd(20, "n2")], drain, gone)
+    # PATCH and DELETE of each, and a GET of the node; 30 at once.
+    assert latest(beside) - latest(alone) == pytest.approx((2 * 29 + 1 - 30) / 20, abs=0.2)
+
+
 def test_what_a_process_deletes_that_has_just_begun_may_be_gone_when_it_is_tried() -> None:
     """Each pod twice, and five times whom the second request does not find."""
     nodes = [make_node("n1", taints=["a:NoExecute"]), make_node("n2"), make_node("n3")]

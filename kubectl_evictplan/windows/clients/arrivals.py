@@ -68,7 +68,7 @@ def waits_of_deletions(
 ) -> list[tuple[Waits, list[list[Row]]]]:
     """How long what each controller deletes can wait for its client, with its rows, by their windows: of those where any can.
 
-    ``sent``: so many pods come from drains, perhaps, to nodes before they are tainted.
+    ``sent``: so many pods come from drains, perhaps, to nodes before they are tainted, or deleted.
     """
     limit = client_limit(given.configuration)
     if limit is None:
@@ -409,7 +409,7 @@ class DeletionArrivals:
     def _of_loops(self, rows: Iterable[Row]) -> Waits:
         """One pod after the other; the next loop begins after the end of this one, so what one takes makes those after it late.
 
-        Where a new process says when loops come, all that come before count.
+        Where a new process says when loops come, all that come before count. Drains may have sent pods to the node that is gone.
         """
         own = 2 if self._configuration.disruption_condition else 1
         requests: Counter[Span] = Counter()
@@ -430,7 +430,7 @@ class DeletionArrivals:
             if not instants or (low > instants[-1] + longest[-1] and not self._begins_anew):
                 instants += (low, high)
                 longest += (0.0, 0.0)
-                number = 0
+                number = own * self._sent
             number += requests[span] + len(nodes[span])
             instants[-1] = max(instants[-1], high)
             late = self._limit.one_by_one_seconds(number)
