@@ -192,7 +192,7 @@ def _run_and_explored(
     So where that is as few as there ever are both can be done at once.
     """
     given = snapshot, scenario, configuration
-    touched = {name for event in scenario.events for name in event.touched_nodes}
+    touched = scenario.touched_nodes
     if beside is None or len(touched) < _MANY_NODES or not limited:
         nominal = run()
         return nominal, explore(*given, nominal, progress, limited=limited)

@@ -118,7 +118,7 @@ class PreparedCluster:
         pods whatever the others do. Without a scenario event about the controller nothing else can touch
         them, and nothing happens to the node itself.
         """
-        named = {name for event in scenario.events for name in event.touched_nodes}
+        named = scenario.touched_nodes
         keys = {key for event in scenario.events for key in event.pods}
         if explain is not None:
             keys.add(explain)
@@ -253,7 +253,7 @@ class PreparedCluster:
         return warm and self._given.profile.queue_mode != "SETREMOVE"
 
     def _without_bystanders(
-        self, relevant: ClusterSnapshot, named: set[str], created: list[Node]
+        self, relevant: ClusterSnapshot, named: frozenset[str], created: list[Node]
     ) -> ClusterSnapshot:
         needed = {pod.node_name for pod in relevant.pods} | named
         nodes = [self.nodes[name] for name in needed if name in self._counting]

@@ -300,6 +300,11 @@ class Scenario(msgspec.Struct, frozen=True):
         return HORIZON_DEFAULT_MAX_NS if self.horizon_ns is None else self.horizon_ns
 
     @property
+    def touched_nodes(self) -> frozenset[str]:
+        """Names of the nodes that its events change or put pods on."""
+        return frozenset(name for event in self.events for name in event.touched_nodes)
+
+    @property
     def named_pods(self) -> frozenset[str]:
         """Keys of the pods that its events act on or create: what happens to them need not happen to others like them."""
         acted_on = (key for event in self.events for key in event.pods)

@@ -116,7 +116,7 @@ def evicted_before(
         for zone, nodes in sorted(perhaps.items())
         if zone in seen
     )
-    touched = {name for event in scenario.events for name in event.touched_nodes}
+    touched = scenario.touched_nodes
     hidden = [
         node
         for node in snapshot.nodes

@@ -430,8 +430,7 @@ def _note_zones(
 def _find_affected(
     affected: set[str], snapshot: ClusterSnapshot, scenario: Scenario, runs: list[PieceRun]
 ) -> None:
-    for event in scenario.events:
-        affected.update(event.touched_nodes)
+    affected |= scenario.touched_nodes
     for run in runs:
         affected.update(run.first.nodes, run.last.nodes, run.waits)
     names = {node.name for node in snapshot.nodes}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
+from kubectl_evictplan.kube.durations import SECOND_NS
+
 # Offsets of the earliest and the latest instant.
 Span = tuple[int, int]
 NEVER_NS = 2**62
@@ -28,6 +30,11 @@ def merge_spans(spans: Iterable[Span], gap_ns: int) -> Iterator[Span]:
             current = low_ns, high_ns
     if current is not None:
         yield current
+
+
+def in_seconds(span: Span) -> tuple[float, float]:
+    """Both ends in seconds."""
+    return span[0] / SECOND_NS, span[1] / SECOND_NS
 
 
 def meets(spans: Iterable[Span], other: Span) -> bool:

@@ -44,7 +44,7 @@ from kubectl_evictplan.windows.outcome import (
     Exploration,
     PossibleEviction,
 )
-from kubectl_evictplan.windows.spans import NEVER_NS, Span, merge_spans
+from kubectl_evictplan.windows.spans import NEVER_NS, Span, in_seconds, merge_spans
 from kubectl_evictplan.windows.spent_tokens import in_lines_made_anew
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class _Line:
 
     def arrivals(self, rate: float) -> Arrivals:
         """So many nodes a second come at most."""
-        low, high = (ns / SECOND_NS for ns in self._ends_ns)
+        low, high = in_seconds(self._ends_ns)
         return line(low, high, self._of_node.total(), max(self._of_node.values()), rate)
 
 
@@ -426,7 +426,7 @@ class DeletionArrivals:
             requests[span] += own * sum(self._numbers.get(pod, 1) for pod in left)
         instants, longest, number = list[float](), list[float](), 0
         for span in sorted(requests):
-            low, high = span[0] / SECOND_NS, span[1] / SECOND_NS
+            low, high = in_seconds(span)
             if not instants or (low > instants[-1] + longest[-1] and not self._begins_anew):
                 instants += (low, high)
                 longest += (0.0, 0.0)
@@ -452,4 +452,4 @@ class DeletionArrivals:
 
 
 def _arrivals(span: Span, tasks: int, others: int = 0) -> Arrivals:
-    return Arrivals(span[0] / SECOND_NS, span[1] / SECOND_NS, tasks, others=others)
+    return Arrivals(*in_seconds(span), tasks, others=others)

@@ -184,7 +184,7 @@ class OldRates:
 
     def _within(self, name: str, spell: _Spell, spans: Iterable[Span]) -> Iterator[_Tainted]:
         in_line_ns = spell.low_ns + (self._queued_ns if spell.found else 0)
-        own = self._windows.get(_key(name, TAINT_ADDED, spell.taint), [])
+        own = self._added(name, spell)
         is_known = name in self._sure and bool(own) and not own[0].unsure
         removed_ns = self._removed_ns(name)
         for span in spans:
@@ -198,10 +198,14 @@ class OldRates:
             if low_ns <= high_ns:
                 yield _Tainted(name, spell, (low_ns, high_ns), is_known)
 
+    def _added(self, name: str, spell: _Spell) -> list[WindowOverRuns]:
+        """When runs taint the node for that."""
+        return self._windows.get(_key(name, TAINT_ADDED, spell.taint), [])
+
     def _sooner_within(
         self, name: str, spell: _Spell, spans: Iterable[Span], rest_ns: int
     ) -> Iterator[_Tainted]:
-        own = self._windows.get(_key(name, TAINT_ADDED, spell.taint), [])
+        own = self._added(name, spell)
         for span in spans:
             low_ns = max(spell.low_ns + self._queued_ns, span[0])
             if own and low_ns <= span[1] + rest_ns and low_ns < own[0].earliest_ns:
@@ -232,7 +236,7 @@ class OldRates:
         """From when on each of those may be in line that late ticks may find together."""
         for name in names:
             for spell in self._spells(name):
-                own = self._windows.get(_key(name, TAINT_ADDED, spell.taint), [])
+                own = self._added(name, spell)
                 low_ns = spell.low_ns + self._queued_ns
                 if spell.found and own and low_ns < own[0].earliest_ns:
                     yield _Tainted(name, spell, (low_ns, own[0].latest_ns), only_sooner=True)

@@ -21,7 +21,7 @@ from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.simulate import Given
 from kubectl_evictplan.windows.clients.buckets import Arrivals, line
 from kubectl_evictplan.windows.outcome import EvictionKey, PossibleEviction
-from kubectl_evictplan.windows.spans import Span
+from kubectl_evictplan.windows.spans import Span, in_seconds
 
 # A stretch in which taints of one node are written, how often, and how often at once.
 Written = tuple[Span, int, int]
@@ -87,7 +87,7 @@ class RepeatedDeletions:
                 if own[1] == _AT_ONCE
             )
             low_ns, high_ns = min(span[0] for span in spans), max(span[1] for span in spans)
-            yield Arrivals(low_ns / SECOND_NS, high_ns / SECOND_NS, 0, others=once * number)
+            yield Arrivals(*in_seconds((low_ns, high_ns)), 0, others=once * number)
 
     def _by_taints(
         self,
@@ -113,11 +113,11 @@ class RepeatedDeletions:
         period = self._configuration.node_monitor_period_ns / SECOND_NS
         for (low_ns, high_ns), numbers in lots.items():
             every, at_once = (ceil(number * tries) for number in numbers)
-            yield line(low_ns / SECOND_NS, high_ns / SECOND_NS, every, at_once, 1 / period)
+            yield line(*in_seconds((low_ns, high_ns)), every, at_once, 1 / period)
         for (span, own), (every, at_once) in ends.items():
             yield from _at_their_ends(span, own, every, at_once)
         for span, number in told.items():
-            yield Arrivals(span[0] / SECOND_NS, span[1] / SECOND_NS, 0, others=number)
+            yield Arrivals(*in_seconds(span), 0, others=number)
 
     def _by_processes(
         self, begins: Iterable[Span], due: Mapping[str, Mapping[Due, int]], tries: float
@@ -133,7 +133,7 @@ class RepeatedDeletions:
                         at_once += 2 * pods
                     else:
                         ends[own] += pods
-            yield Arrivals(low_ns / SECOND_NS, high_ns / SECOND_NS, ceil(at_once * tries))
+            yield Arrivals(*in_seconds((low_ns, high_ns)), ceil(at_once * tries))
             for own, pods in ends.items():
                 yield from _at_their_ends((low_ns, high_ns + PROCESS_NS), own, pods, pods)
 
@@ -190,7 +190,7 @@ def _at_their_ends(span: Span, own: Due, every: int, at_once: int) -> Iterator[A
     rate = SECOND_NS / shortest_ns
     if low_ns <= counted_ns:
         until_ns = min(high_ns, counted_ns)
-        yield Arrivals(low_ns / SECOND_NS, until_ns / SECOND_NS, 0, at_once * rate, every)
+        yield Arrivals(*in_seconds((low_ns, until_ns)), 0, at_once * rate, every)
     if high_ns > counted_ns:
         low_ns = max(low_ns, counted_ns)
-        yield line(low_ns / SECOND_NS, high_ns / SECOND_NS, every, at_once, rate)
+        yield line(*in_seconds((low_ns, high_ns)), every, at_once, rate)

@@ -50,7 +50,7 @@ from kubectl_evictplan.windows.outcome import (
     NodeChangeKey,
     follows_ticks,
 )
-from kubectl_evictplan.windows.spans import NEVER_NS, Span, later_spans, merge_spans
+from kubectl_evictplan.windows.spans import NEVER_NS, Span, in_seconds, later_spans, merge_spans
 
 # An event for each node, at once.
 _NEW_PROCESS = NodeChangeKey("", READY, "")
@@ -135,7 +135,7 @@ class _SharedClient:
         alone, every = BusyClient(self._limit, self._of_lifecycle), self._client(0, gone=False)
         clients: dict[str, BusyClient] = {}
         for write in self._writes:
-            ends = _seconds(write.span)
+            ends = in_seconds(write.span)
             if every.within(*ends) > alone.within(*ends):
                 own = self._client_for(write, every, clients, 0, gone=False)
                 if own.within(*ends) > alone.within(*ends):
@@ -147,7 +147,7 @@ class _SharedClient:
         begins = [write.span for write in self._writes if write.key == _NEW_PROCESS]
         for write in self._writes:
             if any(low_ns <= write.span[0] <= high_ns for low_ns, high_ns in begins):
-                yield Arrivals(*_seconds(write.span), write.requests)
+                yield Arrivals(*in_seconds(write.span), write.requests)
 
     def _client(self, late_ns: int, but_of: str = "", *, gone: bool = True) -> BusyClient:
         """Where what node lifecycle does may come so much later; without what is deleted for the taint of that node."""
@@ -207,7 +207,7 @@ class _SharedClient:
             together[span] = one if found is None else found.with_other(one)
         yield from together.values()
         for (_, span), nodes in lines.items():
-            yield line(*_seconds(span), nodes, 1, self._line_qps or 0.0).in_requests(OF_TAINT)
+            yield line(*in_seconds(span), nodes, 1, self._line_qps or 0.0).in_requests(OF_TAINT)
 
     def _of_node(self, writes: list[_Write], late_ns: int) -> Iterator[Arrivals]:
         """Changes of one node whose windows meet come in ticks of their own."""
@@ -221,7 +221,7 @@ class _SharedClient:
             ready = max((number for key, number in most.items() if key.what == READY), default=0)
             taints = sum(number for key, number in most.items() if key.what != READY)
             at_once, every = ready + min(taints, 2 * OF_TAINT), sum(each.requests for each in met)
-            ends = _seconds((low_ns, high_ns + late_ns))
+            ends = in_seconds((low_ns, high_ns + late_ns))
             if every <= at_once:
                 yield Arrivals(*ends, every)
             else:
@@ -276,7 +276,7 @@ class _SharedClient:
                 # By the tick itself that exchanges taints, or by a pass when the tick is over that puts it in line.
                 line_ns = tick_ns + _after_ns(own, (low_ns, high_ns + tick_ns))
                 in_line = low_ns, high_ns + line_ns
-                lost_ns = self._lost(name, _ns(own.within(*_seconds(in_line))))
+                lost_ns = self._lost(name, _ns(own.within(*in_seconds(in_line))))
                 pass_ns = line_ns + _after_ns(own, in_line) + lost_ns
                 tainted_ns = max(tainted_ns, own_ns, pass_ns)
                 continue
@@ -294,7 +294,7 @@ class _SharedClient:
             span[0] <= high_ns and span[1] + longest_ns >= low_ns and name != write.key.node
             for span, name in spans
         )
-        return _ns(client.within(*_seconds((low_ns, high_ns)))) if others else 0
+        return _ns(client.within(*in_seconds((low_ns, high_ns)))) if others else 0
 
     def _lost(self, name: str, pass_ns: int) -> int:
         """What is lost where a pass takes longer than the next token: that one comes late, for each who may be before the node."""
@@ -362,12 +362,8 @@ def _writes(result: Exploration, given: Given) -> Iterator[_Write]:
             yield _Write(key, span, OF_TAINT)
 
 
-def _seconds(span: Span) -> tuple[float, float]:
-    return span[0] / SECOND_NS, span[1] / SECOND_NS
-
-
 def _after_ns(client: BusyClient, span: Span) -> int:
-    return _ns(client.after(*_seconds(span)))
+    return _ns(client.after(*in_seconds(span)))
 
 
 def _ns(seconds: float) -> int:

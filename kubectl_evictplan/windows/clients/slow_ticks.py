@@ -41,7 +41,7 @@ from kubectl_evictplan.windows.outcome import (
     is_ready,
 )
 from kubectl_evictplan.windows.pod_worlds import nodes_of_touched_pods
-from kubectl_evictplan.windows.spans import Span, meets, merge_spans
+from kubectl_evictplan.windows.spans import Span, in_seconds, meets, merge_spans
 
 if TYPE_CHECKING:
     from kubectl_evictplan.windows.clients.ticks_under_way import UnderWay
@@ -147,8 +147,7 @@ class _Writes:
             lots[span] = changes + 1, requests + number
         own = ClientLimit(limit.qps, max(limit.burst - self._leases, 1))
         self._waits = Bucket(own, 1, others=None).waits(
-            Arrivals(low / SECOND_NS, high / SECOND_NS, 0, others=requests)
-            for (low, high), (_, requests) in lots.items()
+            Arrivals(*in_seconds(span), 0, others=requests) for span, (_, requests) in lots.items()
         )
         self.wait = self._waits.any
         self._late: list[tuple[Span, _Met]] = []
@@ -168,7 +167,7 @@ class _Writes:
     def met(self, low_ns: int, high_ns: int, own: int = 0) -> _Met:
         """What can be written before something that ticks do, within a stretch or as late as that makes it; but for its own."""
         since_ns = low_ns - self._since_ns
-        waits = self._waits.longest(since_ns / SECOND_NS, high_ns / SECOND_NS) or meets(
+        waits = self._waits.longest(*in_seconds((since_ns, high_ns))) or meets(
             self._stretches, (since_ns, high_ns)
         )
         changes, requests = self._between(since_ns, high_ns)

@@ -16,7 +16,7 @@ from kubectl_evictplan.windows.clients.arrivals import Row
 from kubectl_evictplan.windows.clients.buckets import Waits
 from kubectl_evictplan.windows.clients.throttled_ends import Delayed, ThrottledEnds
 from kubectl_evictplan.windows.outcome import Exploration, PossibleEviction
-from kubectl_evictplan.windows.spans import Span, later_spans
+from kubectl_evictplan.windows.spans import Span, in_seconds, later_spans
 from kubectl_evictplan.windows.unknowns.requests import ClientLimits
 
 _MILLISECONDS = SECOND_NS // MILLISECOND_NS
@@ -54,7 +54,7 @@ def _later(spans: tuple[Span, ...], waits: Waits, horizon_ns: int) -> tuple[tupl
 
 def _longest(waits: Waits, low_ns: int, high_ns: int) -> int:
     """Of what comes within these ends, in whole milliseconds: what is the same at another time is told the same."""
-    longest = waits.longest(low_ns / SECOND_NS, high_ns / SECOND_NS)
+    longest = waits.longest(*in_seconds((low_ns, high_ns)))
     return ceil(round(longest * _MILLISECONDS, 4)) * MILLISECOND_NS
 
 

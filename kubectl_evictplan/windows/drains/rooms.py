@@ -122,7 +122,7 @@ def _surroundings(
     going = {id(pod) for pod in evicted}
     # Whoever is being deleted holds its room until nobody knows when.
     going |= {id(pod) for pod in snapshot.pods if pod.deletion_timestamp_ns is not None}
-    touched = {name for event in scenario.events for name in event.touched_nodes} - drained
+    touched = scenario.touched_nodes - drained
     infrastructure = snapshot.infrastructure
     known = "Namespace" in snapshot.kinds_seen and "Namespace" not in snapshot.denied
     gated = {

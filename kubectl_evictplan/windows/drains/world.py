@@ -87,9 +87,7 @@ def drain_world(
     homeless = bool(orphans(snapshot, pods))
     quiet = not unsteady and not homeless and all(map(is_of_drains_or_pods, scenario.events))
     if quiet:
-        used = {pod.node_name for pod in pods} | {
-            name for event in scenario.events for name in event.touched_nodes
-        }
+        used = {pod.node_name for pod in pods} | scenario.touched_nodes
         nodes = [node for node in snapshot.nodes if node.name in used]
         nodes += _some_that_take_pods(snapshot, used, pods)
         configuration = replace(

@@ -25,7 +25,7 @@ from kubectl_evictplan.windows.pod_worlds import exit_instants, pods_of
 def begin_instants(snapshot: ClusterSnapshot, scenario: Scenario) -> set[int]:
     """Offsets at which it matters to some pod on which side of them a process begins, beside those of events."""
     names = {node.name for node in snapshot.nodes if no_execute_taints(node.taints)}
-    names.update(name for event in scenario.events for name in event.touched_nodes)
+    names |= scenario.touched_nodes
     return {at_ns for fate in _fates(snapshot, scenario, names) for at_ns in fate.before_ends_ns()}
 
 
@@ -53,7 +53,7 @@ def taints_are_told_apart(
 ) -> bool:
     """Whether for some pod on these nodes it may end a countdown, or more, that a tick exchanges the taint of a dead node for the other."""
     names = {node.name for node in snapshot.nodes}
-    names.update(name for event in scenario.events for name in event.touched_nodes)
+    names |= scenario.touched_nodes
     return any(each.tells_taints_apart(configuration) for each in _fates(snapshot, scenario, names))
 
 

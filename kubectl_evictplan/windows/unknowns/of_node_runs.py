@@ -148,7 +148,7 @@ class LinesAtStart(Unknown[Piece]):
             found = evicted_before(snapshot, scenario, configuration)
             self._evicted[scenario.start_ns] = found
         evicted = self._evicted[scenario.start_ns]
-        touched = {name for event in scenario.events for name in event.touched_nodes}
+        touched = scenario.touched_nodes
         sets, are_all = evicted.in_line(touched, _STATES_MAX)
         early, are_all_early = evicted.early_in_line()
         part = part if are_all and are_all_early else part.missing(self.name)

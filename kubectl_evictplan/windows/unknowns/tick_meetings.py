@@ -134,8 +134,7 @@ class TickMeetings:
         snapshot = self._snapshot
         if snapshot.bystanders:
             return False
-        touched = {name for event in scenario.events for name in event.touched_nodes}
-        touched.update(self.renewing_too_slowly(scenario))
+        touched = scenario.touched_nodes.union(self.renewing_too_slowly(scenario))
         seen_ns = observed_at_ns(snapshot, scenario.start_ns)
         zones = ZoneMembership(self.configuration)
         return not any(
@@ -151,8 +150,7 @@ class TickMeetings:
         configuration = self.configuration
         if configuration.taint_mode and not configuration.profile.taint_on_current_condition:
             return exchanged_by_ticks(self._snapshot, scenario)
-        touched = (event.touched_nodes for event in scenario.events)
-        return {node.name for node in self._snapshot.nodes}.union(*touched)
+        return {node.name for node in self._snapshot.nodes} | scenario.touched_nodes
 
     def instants(self, scenario: Scenario) -> list[int]:
         """Offsets at which it matters on which side of them a tick comes."""
