@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence, Set
+from itertools import count
 from operator import itemgetter
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
@@ -262,6 +263,12 @@ class WindowTable(Generic[Key]):
             started_ns = max((ns for ns in starts_ns if ns <= at_ns), default=at_ns - padding_ns)
             earliest_ns = max(at_ns - padding_ns, started_ns, 0)
             self.add((key, ordinal), earliest_ns, at_ns + padding_ns, certain=True, runs=1)
+
+    def once_more(self, key: Key, span: Span) -> WindowOverRuns:
+        """Note that it may happen once more than in any run, within the span."""
+        ordinal = next(place for place in count() if (key, place) not in self.windows)
+        window = self.windows[key, ordinal] = WindowOverRuns(*span, unsure=True)
+        return window
 
     def by_key(self) -> dict[Key, list[WindowOverRuns]]:
         """All windows of each key, the first occurrence first."""

@@ -52,7 +52,7 @@ def let_clients_wait(
 
 def _meet_writes(result: Exploration, given: Given) -> bool:
     """Whether two may write one node at once, which is told then."""
-    if given[2].profile.taint_writes_conflict:
+    if given.configuration.profile.taint_writes_conflict:
         from kubectl_evictplan.windows.clients.conflicting_writes import span_conflicts
 
         return span_conflicts(result, given)

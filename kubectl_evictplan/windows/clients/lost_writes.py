@@ -20,7 +20,6 @@ from kubectl_evictplan.windows.outcome import (
     TAINT_REMOVED,
     Exploration,
     NodeChangeKey,
-    WindowOverRuns,
 )
 from kubectl_evictplan.windows.spans import NEVER_NS, Span
 from kubectl_evictplan.windows.unknowns.lines import token_max_ns
@@ -83,9 +82,5 @@ def _waiting_with(name: str, lines: Iterable[set[str]]) -> int:
 
 def _perhaps(result: Exploration, key: NodeChangeKey, span: Span, horizon_ns: int) -> None:
     """Let that happen within the span as well, or not."""
-    windows, ordinal = result.nodes.windows, 0
-    while (key, ordinal) in windows:
-        ordinal += 1
     if span[0] <= horizon_ns:
-        until_ns = min(span[1], horizon_ns)
-        windows[key, ordinal] = WindowOverRuns(span[0], until_ns, unsure=True)
+        result.nodes.once_more(key, (span[0], min(span[1], horizon_ns)))

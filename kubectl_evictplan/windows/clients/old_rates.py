@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Set
 from functools import cached_property
-from itertools import count
 
 import msgspec
 
@@ -295,10 +294,8 @@ class OldRates:
                     window.latest_ns = max(high_ns, window.latest_ns)
                     window.unsure = True
                 return
-        window, windows = WindowOverRuns(low_ns, high_ns, unsure=True), self._result.nodes.windows
         # A taint of the start is the first one and has no window.
-        windows[key, next(place for place in count() if (key, place) not in windows)] = window
-        own.append(window)
+        own.append(self._result.nodes.once_more(key, (low_ns, high_ns)))
 
     def _put_pods(self, by_node: dict[str, list[_Tainted]], horizon_ns: int) -> None:
         rows = LateRows(self._result, self._configuration, horizon_ns, _MISSED)
