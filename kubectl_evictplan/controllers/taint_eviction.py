@@ -159,6 +159,24 @@ class Decision:
         return max(self.minimum_ns, 0)
 
 
+class DecisionsByTaint:
+    """What lists of tolerations mean for one taint each: asked once for pods that share their list."""
+
+    def __init__(self, configuration: ControllerConfiguration) -> None:
+        self._comparison = configuration.comparison_operators
+        self._known: dict[tuple[int, str, str, str], tuple[Decision, object]] = {}
+
+    def of(self, pod: Pod, taint: Taint) -> Decision:
+        """That of the pod."""
+        # Pods of one template share their list of tolerations; it is kept, so that its id stays its own.
+        key = id(pod.tolerations), taint.key, taint.value, taint.effect
+        found = self._known.get(key)
+        if found is None:
+            decision = Decision((taint,), pod.tolerations, self._comparison)
+            found = self._known[key] = decision, pod.tolerations
+        return found[0]
+
+
 def delete_is_refused(pod: Pod, configuration: ControllerConfiguration) -> DeleteFailure | None:
     """Why the controller can never delete this pod in this release; None when it can."""
     profile = configuration.profile

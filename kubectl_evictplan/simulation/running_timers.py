@@ -98,6 +98,23 @@ def running_timer(
     return _window(floor_ns, (floor_ns, now_ns), (min(minima), *minima, *several_ns), now_ns)
 
 
+def runs_out_within(
+    node: Node,
+    pod: Pod,
+    snapshot: ClusterSnapshot,
+    start_ns: int,
+    configuration: ControllerConfiguration,
+) -> tuple[int, int] | None:
+    """When the timer ends that runs at the start, as offsets; None where none runs.
+
+    One that must have ended before the start, or that no taint asks for, does not.
+    """
+    timer = running_timer(node, pod, snapshot, start_ns, configuration)
+    if timer is None or timer.due_latest_ns <= start_ns + 1:
+        return None
+    return timer.due_within(start_ns)
+
+
 def started_earliest_ns(pod: Pod, snapshot: ClusterSnapshot, now_ns: int) -> int:
     """Before that instant no countdown of the pod began that runs now."""
     # Where the pod is older than its node, the Node was made anew: with a taint it leaves the timers alone.

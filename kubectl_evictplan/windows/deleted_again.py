@@ -28,7 +28,7 @@ from kubectl_evictplan.kube.taints import is_lifecycle_no_execute, no_execute_ta
 from kubectl_evictplan.kube.tolerations import get_min_toleration_time_ns
 from kubectl_evictplan.scenarios.actions.pods import SetTolerations
 from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
-from kubectl_evictplan.simulation.running_timers import running_timer
+from kubectl_evictplan.simulation.running_timers import runs_out_within
 from kubectl_evictplan.simulation.simulate import Given
 from kubectl_evictplan.windows.outcome import (
     EvictionKey,
@@ -77,7 +77,8 @@ def bound_deleted_again(result: Exploration, given: Given, horizon_ns: int) -> N
             if put_again or name in in_line:
                 begun.append((0, horizon_ns))
             spans = [(low_ns, high_ns + longest_ns) for low_ns, high_ns in begun]
-            spans += _running(node, pod, snapshot, scenario.start_ns, configuration)
+            runs_out = runs_out_within(node, pod, snapshot, scenario.start_ns, configuration)
+            spans += [runs_out] if runs_out is not None else ()
             key = EvictionKey(pod.key, pod.uid, TAINT_EVICTION, 0)
             found = result.evictions.get(key)
             spans += found.spans if found is not None else ()
@@ -163,20 +164,6 @@ def _longest_ns(pod: Pod, scenario: Scenario) -> int:
     every = (pod.tolerations, *(event.tolerations for event in changed))
     runs_ns = (get_min_toleration_time_ns([one]) for tolerations in every for one in tolerations)
     return max(max(runs_ns, default=0), 0)
-
-
-def _running(
-    node: Node,
-    pod: Pod,
-    snapshot: ClusterSnapshot,
-    start_ns: int,
-    configuration: ControllerConfiguration,
-) -> Iterator[Span]:
-    """When a countdown of before the start may end that still runs."""
-    timer = running_timer(node, pod, snapshot, start_ns, configuration)
-    # One that must have ended before the start, or that no taint asks for, does not run.
-    if timer is not None and timer.due_latest_ns > start_ns + 1:
-        yield timer.due_within(start_ns)
 
 
 def _not_seen(node: Node, pod: Pod, configuration: ControllerConfiguration) -> PossibleEviction:

@@ -15,7 +15,11 @@ from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.controllers.node_lifecycle.eviction_by_timeout import is_daemon_set_pod
 from kubectl_evictplan.controllers.node_lifecycle.node_health import FALSE
 from kubectl_evictplan.controllers.pod_gc import QUARANTINE_TIME_NS, is_never_garbage
-from kubectl_evictplan.controllers.taint_eviction import Decision, delete_is_refused
+from kubectl_evictplan.controllers.taint_eviction import (
+    Decision,
+    DecisionsByTaint,
+    delete_is_refused,
+)
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot, Pod, Taint
 from kubectl_evictplan.kube.taints import OUT_OF_SERVICE
@@ -59,7 +63,7 @@ class WideFates:
         made = {event.pod.key for event in scenario.events if event.pod is not None}
         # Names that the scenario uses again.
         self._taken = {pod.key for pod in snapshot.pods if pod.key in made} if made else set()
-        self._decisions: dict[tuple[int, str, str, str], tuple[Decision, object]] = {}
+        self._decisions = DecisionsByTaint(configuration)
 
     def versions(self, pods: Iterable[Pod], names: Container[str]) -> dict[str, list[Version]]:
         """By the keys of these pods, and of those created on the nodes ``names``: what may be there under that name."""
@@ -105,7 +109,7 @@ class WideFates:
 
     def _by_taints(self, version: Version, course: NodeCourse) -> Iterator[Possible]:
         for standing in course.taints:
-            decision = self._decide(version.pod, standing.taint)
+            decision = self._decisions.of(version.pod, standing.taint)
             delay_ns = decision.delay_ns
             if delay_ns is None:
                 continue
@@ -147,23 +151,13 @@ class WideFates:
             return until_ns
         return min(until_ns, quiet_ns + self.longest_ns(version, course))
 
-    def _decide(self, pod: Pod, taint: Taint) -> Decision:
-        # Pods of one template share their list of tolerations; it is kept, so that its id stays its own.
-        key = id(pod.tolerations), taint.key, taint.value, taint.effect
-        found = self._decisions.get(key)
-        if found is None:
-            comparison = self._configuration.comparison_operators
-            decision = Decision((taint,), pod.tolerations, comparison)
-            found = self._decisions[key] = decision, pod.tolerations
-        return found[0]
-
     def delay_ns(self, version: Version, taint: Taint) -> int | None:
         """How long the pod tolerates the taint; None: for ever."""
-        return self._decide(version.pod, taint).delay_ns
+        return self._decisions.of(version.pod, taint).delay_ns
 
     def tolerates(self, version: Version, taint: Taint) -> bool:
         """Whether the pod tolerates the taint, for however short."""
-        return self._decide(version.pod, taint).all_tolerated
+        return self._decisions.of(version.pod, taint).all_tolerated
 
     def longest_ns(self, version: Version, course: NodeCourse) -> int:
         """How much longer than the start of the scenario, or of a taint, any timer of the pod can run."""

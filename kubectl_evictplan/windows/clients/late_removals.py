@@ -12,10 +12,9 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from kubectl_evictplan.controllers.flags import ControllerConfiguration
-from kubectl_evictplan.kube.objects import ClusterSnapshot, Node, Pod, Taint
+from kubectl_evictplan.kube.objects import Node, Taint
 from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE, is_lifecycle_no_execute
-from kubectl_evictplan.simulation.running_timers import running_timer
+from kubectl_evictplan.simulation.running_timers import runs_out_within
 from kubectl_evictplan.simulation.simulate import Given
 from kubectl_evictplan.windows.clients.late_windows import LateRows
 from kubectl_evictplan.windows.outcome import (
@@ -55,7 +54,7 @@ def span_late_removals(result: Exploration, given: Given, missed: frozenset[str]
             for life in lives:
                 if one.put is None and life.warm and since_ns < 0:
                     node, start_ns = nodes[pod.node_name], scenario.start_ns
-                    due = _running(node, pod, snapshot, start_ns, configuration)
+                    due = runs_out_within(node, pod, snapshot, start_ns, configuration)
                 else:
                     due = _begun(one, life, since_ns, delay_ns)
                 if due is not None:
@@ -69,20 +68,6 @@ def _begun(one: _Tainted, life: ProcessLife, since_ns: int, delay_ns: int) -> Sp
     if low_ns > min(life.ends_ns, one.until_ns):
         return None
     return low_ns + delay_ns, high_ns + delay_ns
-
-
-def _running(
-    node: Node,
-    pod: Pod,
-    snapshot: ClusterSnapshot,
-    start_ns: int,
-    configuration: ControllerConfiguration,
-) -> Span | None:
-    """When the timer ends that runs at the start."""
-    timer = running_timer(node, pod, snapshot, start_ns, configuration)
-    if timer is None or timer.due_latest_ns <= start_ns:
-        return None  # It runs for ever, or no tick is late enough for it.
-    return timer.due_within(start_ns)
 
 
 def _taken_off(result: Exploration, nodes: dict[str, Node]) -> dict[str, list[_Tainted]]:

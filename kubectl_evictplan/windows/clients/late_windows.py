@@ -13,7 +13,7 @@ import msgspec
 
 from kubectl_evictplan.cluster.timeline import NODE_LIFECYCLE, TAINT_EVICTION
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
-from kubectl_evictplan.controllers.taint_eviction import Decision, delete_is_refused
+from kubectl_evictplan.controllers.taint_eviction import DecisionsByTaint, delete_is_refused
 from kubectl_evictplan.kube.objects import Pod, Taint
 from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS
 from kubectl_evictplan.scenarios.actions.pods import DeletePods
@@ -190,7 +190,7 @@ class LateRows:
         self._missed = missed
         self._evictions, self._horizon_ns = result.evictions, horizon_ns
         self._configuration = configuration
-        self._decisions: dict[tuple[int, str], tuple[Decision, object]] = {}
+        self._decisions = DecisionsByTaint(configuration)
         self._sooner: dict[tuple[int, int], PossibleEviction] = {}
         self._kept: list[tuple[Span, ...]] = []
 
@@ -198,17 +198,7 @@ class LateRows:
         """How long after such a taint the pod is deleted; None: never."""
         if delete_is_refused(pod, self._configuration) is not None:
             return None
-        return self._decision(pod, taint).delay_ns
-
-    def _decision(self, pod: Pod, taint: Taint) -> Decision:
-        """What the pod's tolerations say of one taint of node lifecycle."""
-        # Pods of one template share their list of tolerations; it is kept, so that its id stays its own.
-        shared = id(pod.tolerations), taint.key
-        if shared not in self._decisions:
-            comparison = self._configuration.comparison_operators
-            decision = Decision((taint,), pod.tolerations, comparison)
-            self._decisions[shared] = decision, pod.tolerations
-        return self._decisions[shared][0]
+        return self._decisions.of(pod, taint).delay_ns
 
     def put(self, pod: Pod, taint: Taint, span: Span) -> None:
         """Let the pod be deleted within the span as well, for the taint; who is surely deleted may only be so sooner."""
@@ -218,7 +208,7 @@ class LateRows:
         key = _key(pod)
         row = self._evictions.get(key)
         if row is None:
-            decision = self._decision(pod, taint)
+            decision = self._decisions.of(pod, taint)
             new = PossibleEviction.unseen(
                 pod.node_name, decision, ((low_ns, high_ns),), self._missed
             )
