@@ -273,8 +273,12 @@ class TaintEviction:
         node = new if new is not None else old
         assert node is not None
         if not self._node_items:
-            self._node_items_call = self._state.events.schedule(
-                self._state.now_ns, Priority.NODE_ITEM, self._handle_node_items
+            # Pods may have had those handled for which a call still waits.
+            self._node_items_call = self._state.events.schedule_once(
+                self._node_items_call,
+                self._state.now_ns,
+                Priority.NODE_ITEM,
+                self._handle_node_items,
             )
         self._node_items[node.name] = None
 

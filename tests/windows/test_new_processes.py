@@ -20,7 +20,7 @@ from building.builders import (
 )
 from msgspec.structs import replace
 
-from kubectl_evictplan.cluster.timeline import NodeBecameUnknown
+from kubectl_evictplan.cluster.timeline import NodeBecameUnknown, PodDeleted
 from kubectl_evictplan.controllers.flags import resolve_configuration
 from kubectl_evictplan.engine.timing import Timing
 from kubectl_evictplan.kube.objects import ControlPlaneFlags
@@ -212,3 +212,18 @@ def test_what_falls_silent_after_the_last_process_stopped_is_seen_by_no_tick() -
     prediction = predict(snapshot, make_scenario(events, horizon=120), configuration)
     assert not prediction.evictions and not any(row.changes for row in prediction.nodes)
     assert all(unknown.explored == "wholly" for unknown in prediction.inputs.coverage.unknowns)
+
+
+def test_a_process_that_ends_deletes_nobody_for_a_taint_that_it_has_just_heard_of() -> None:
+    added = make_pod("added", "n1", tolerations=[tolerates("A")])
+    events = [
+        # The item of the pod has that of its node handled; the one of the next taint is left.
+        make_event(5, "taint", "n1", taint="A:NoExecute"),
+        make_event(5, "pod-create", pod=added),
+        make_event(5, "taint", "n1", taint="B:NoExecute"),
+        make_event(5, "controller-stop"),
+    ]
+    snapshot = make_snapshot(["n1"], [make_pod("p", "n1", tolerations=[tolerates("A")])])
+    configuration = resolve_configuration(ControllerSettings("1.29.6"), ControlPlaneFlags())
+    timeline = simulate(snapshot, make_scenario(events, horizon=30), configuration, Timing())
+    assert not [entry for entry in timeline.entries if isinstance(entry, PodDeleted)]
