@@ -327,7 +327,7 @@ class Exploration:
         self.may_pass_over = False
         # At which rate entries of before the start may eat tokens (``may_hold_orphaned_entries``); None: there are none.
         self.eaten_at_qps: float | None = None
-        # How much later than without the limits of the controllers' clients any deletion can be.
+        # How much later than without the limits of the controllers' clients, and without conflicts, any deletion can be.
         self.late_ns = 0
         # ... and anything that follows a tick of the node monitor.
         self.ticks_late_ns = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kubectl_evictplan.kube.durations import MILLISECOND_NS
 from kubectl_evictplan.windows.spans import Span
 from kubectl_evictplan.windows.unknowns.unknown import Unknown
 
@@ -24,7 +25,7 @@ class ClientLimits(Unknown[Span]):
 
 
 # A write that meets another one is made again so much later at most (``UpdateTaintBackoff``).
-WRITTEN_AGAIN_NS = 200_000_000
+WRITTEN_AGAIN_NS = 200 * MILLISECOND_NS
 # A worker puts one taint on and takes another one off, each of which a write may meet.
 _CONFLICTS_MAX = 2
 
