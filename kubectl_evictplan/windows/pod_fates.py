@@ -33,7 +33,7 @@ from kubectl_evictplan.windows.pod_worlds import (
     matters_on_no_node,
     may_be_spared_after_eviction,
     may_leave_quarantine_early,
-    nodes_of_touched_pods,
+    more_than_silent,
 )
 from kubectl_evictplan.windows.simple_fates import SimpleFates
 from kubectl_evictplan.windows.unknowns.of_pods import (
@@ -86,7 +86,10 @@ class PodFates:
         # Nodes to which more happens than silence and taints of people; found out when it is asked for.
         self._touched_otherwise: set[str] | None = None
         self._instants_vary = has_unknown_instants(scenario)
-        self._busy = nodes_with_other_events(snapshot, scenario)
+        # Nodes whose pods meet more than a silent kubelet; None: perhaps all of them.
+        self._busy: set[str] | None = None
+        if all(event.manager_up is None for event in scenario.events):
+            self._busy = more_than_silent(snapshot, scenario)
         self._bounds = bounds
         # Whether nodes of a course are served once and never come back.
         self._simple_courses: dict[tuple[int, ...], bool] = {}
@@ -481,14 +484,3 @@ def _together(rows: list[list[History]], missed: set[str]) -> Iterator[tuple[His
     missed.add(Services.name)
     for index in range(max(map(len, rows))):
         yield tuple(row[min(index, len(row) - 1)] for row in rows)
-
-
-def nodes_with_other_events(snapshot: ClusterSnapshot, scenario: Scenario) -> set[str] | None:
-    """Nodes whose pods meet more than a silent kubelet; None when that may be all of them."""
-    busy: set[str] = set()
-    for event in scenario.events:
-        if event.manager_up is not None:
-            return None
-        if event.kubelets_up is not False:
-            busy.update(event.touched_nodes)
-    return busy | nodes_of_touched_pods(snapshot, scenario)

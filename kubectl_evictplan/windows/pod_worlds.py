@@ -320,6 +320,15 @@ def nodes_of_touched_pods(snapshot: ClusterSnapshot, scenario: Scenario) -> set[
     return {pod.node_name for pod in snapshot.pods if pod.key in touched} if touched else set()
 
 
+def more_than_silent(snapshot: ClusterSnapshot, scenario: Scenario) -> set[str]:
+    """Nodes to which, or to pods on which, an event does more than to make a kubelet silent."""
+    found = nodes_of_touched_pods(snapshot, scenario)
+    for event in scenario.events:
+        if event.kubelets_up is not False:
+            found.update(event.touched_nodes)
+    return found
+
+
 def may_be_spared_after_eviction(world: PodWorld, timelines: Iterable[Timeline]) -> bool:
     """Whether a pod may come to a node that was evicted without taint manager, and stay for a while.
 

@@ -40,7 +40,7 @@ from kubectl_evictplan.windows.outcome import (
     follows_ticks,
     is_ready,
 )
-from kubectl_evictplan.windows.pod_worlds import nodes_of_touched_pods
+from kubectl_evictplan.windows.pod_worlds import more_than_silent
 from kubectl_evictplan.windows.spans import Span, in_seconds, meets, merge_spans
 
 if TYPE_CHECKING:
@@ -339,10 +339,7 @@ def _courses(result: Exploration) -> Iterator[tuple[Span, list[str]]]:
 
 def only_late(result: Exploration, snapshot: ClusterSnapshot, scenario: Scenario) -> set[str]:
     """Nodes to which nothing happens but silence: what follows that comes, however late, if the process does not end before."""
-    busy = nodes_of_touched_pods(snapshot, scenario)
-    for event in scenario.events:
-        if event.manager_up is None and event.kubelets_up is not False:
-            busy.update(event.touched_nodes)
+    busy = more_than_silent(snapshot, scenario)
     changes = result.nodes.windows
     every = {key.node for key, _ in changes}
     # A removal that no run found is only a bound.
