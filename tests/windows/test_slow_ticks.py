@@ -253,7 +253,9 @@ def test_nothing_that_comes_late_meets_what_a_first_tick_surely_takes_off() -> N
     ready = NodeChangeKey("n2", READY, UNKNOWN)
     result.nodes.add((ready, 0), 3 * SECOND_NS, 8 * SECOND_NS, certain=True, runs=1)
     scenario = make_scenario([make_event(10, "controller-start")], horizon=100)
-    first = FirstTicks(scenario.events, lambda _: late_ns, scenario, result)
+    first = FirstTicks(
+        [event.span for event in scenario.events], lambda _: late_ns, scenario, result
+    )
 
     put_off(result, {"n2": Late(late_ns, late_ns, late_ns)}, scenario, frozenset(), first)
 

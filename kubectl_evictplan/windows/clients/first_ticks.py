@@ -12,7 +12,7 @@ from kubectl_evictplan.controllers.client_limits import AHEAD, OF_TAINT, ClientL
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import NO_SCHEDULE, ClusterSnapshot
 from kubectl_evictplan.kube.taints import LIFECYCLE_NO_EXECUTE_KEYS
-from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
+from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.windows.outcome import (
     TAINT_ADDED,
     Exploration,
@@ -70,18 +70,17 @@ def of_first_ticks(
 class FirstTicks:
     """How late first ticks are, and what they do however late it is.
 
-    ``late_at``: how late ticks within a span can be.
+    ``starts``: when their processes begin. ``late_at``: how late ticks within a span can be.
     """
 
     def __init__(
         self,
-        starts: Sequence[ScenarioEvent],
+        starts: Sequence[Span],
         late_at: Callable[[Span], int],
         scenario: Scenario,
         result: Exploration,
     ) -> None:
-        spans = [event.span for event in starts]
-        self._spans = [span for span in spans if late_at(span)]
+        self._spans = [span for span in starts if late_at(span)]
         self.late_ns = max(map(late_at, self._spans), default=0)
         self.since_ns = min((low for low, _ in self._spans), default=0)
         self._scenario, self._result = scenario, result

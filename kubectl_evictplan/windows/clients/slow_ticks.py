@@ -28,7 +28,7 @@ from kubectl_evictplan.controllers.client_limits import (
 from kubectl_evictplan.controllers.flags import ControllerConfiguration
 from kubectl_evictplan.kube.durations import SECOND_NS
 from kubectl_evictplan.kube.objects import ClusterSnapshot
-from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
+from kubectl_evictplan.scenarios.scenario import Scenario
 from kubectl_evictplan.simulation.simulate import Given
 from kubectl_evictplan.windows.clients.buckets import Arrivals, Bucket
 from kubectl_evictplan.windows.clients.late_windows import Late, put_off
@@ -68,7 +68,7 @@ def span_slow_ticks(result: Exploration, given: Given) -> bool:
     snapshot, scenario, configuration = given
     limit = tick_limit(configuration)
     changes = sum(key.what == READY for key, _ in result.nodes.windows)
-    starts = [event for event in scenario.events if event.manager_up]
+    starts = [event.span for event in scenario.events if event.manager_up]
     unheard = any(node.ready_status == "Unknown" for node in snapshot.nodes)
     if not (changes or starts or unheard):
         return False
@@ -116,7 +116,7 @@ class _Writes:
         self,
         result: Exploration,
         snapshot: ClusterSnapshot,
-        starts: Sequence[ScenarioEvent],
+        starts: Sequence[Span],
         configuration: ControllerConfiguration,
         limit: ClientLimit,
         of_pods: Mapping[str, int],
@@ -139,8 +139,7 @@ class _Writes:
         if starts:
             from kubectl_evictplan.windows.clients.first_ticks import of_first_ticks  # rarely any
 
-            told = [event.span for event in starts]
-            turned += list(of_first_ticks(result, snapshot, told, of_pods, turned, limit))
+            turned += list(of_first_ticks(result, snapshot, starts, of_pods, turned, limit))
         for node, span, number in turned:
             self.of_change[node, span] = number
             changes, requests = lots.get(span, (0, 0))
