@@ -29,6 +29,7 @@ from kubectl_evictplan.windows.pod_worlds import (
     Countdowns,
     PodWorld,
     PodWorlds,
+    kubelets_that_outlast_their_nodes,
     made_on_nodes,
     matters_on_no_node,
     may_be_spared_after_eviction,
@@ -90,6 +91,7 @@ class PodFates:
         self._busy: set[str] | None = None
         if all(event.manager_up is None for event in scenario.events):
             self._busy = more_than_silent(snapshot, scenario)
+        self._outlasting = kubelets_that_outlast_their_nodes(scenario, configuration)
         self._bounds = bounds
         # Whether nodes of a course are served once and never come back.
         self._simple_courses: dict[tuple[int, ...], bool] = {}
@@ -177,6 +179,8 @@ class PodFates:
         if len(names) > 1 or node is None or self._busy is None or name in self._busy:
             return False
         if no_execute_taints(node.taints) or any(t.key == OUT_OF_SERVICE for t in node.taints):
+            return False
+        if name in self._outlasting:
             return False
         # A pod that ends may be gone before its kubelet falls silent.
         return not any(

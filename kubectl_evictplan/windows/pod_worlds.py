@@ -329,6 +329,23 @@ def more_than_silent(snapshot: ClusterSnapshot, scenario: Scenario) -> set[str]:
     return found
 
 
+def kubelets_that_outlast_their_nodes(
+    scenario: Scenario, configuration: ControllerConfiguration
+) -> set[str]:
+    """Nodes that a tick may give up before their kubelets stop, which are said to have renewed long before: until then they end pods."""
+    grace_ns = min(
+        configuration.node_monitor_grace_period_ns, configuration.node_startup_grace_period_ns
+    )
+    return {
+        name
+        for event in scenario.events
+        if isinstance(event, StopKubelet)
+        and event.last_heartbeat_ns is not None
+        and event.last_heartbeat_ns + grace_ns <= event.at_ns
+        for name in event.nodes
+    }
+
+
 def may_be_spared_after_eviction(world: PodWorld, timelines: Iterable[Timeline]) -> bool:
     """Whether a pod may come to a node that was evicted without taint manager, and stay for a while.
 

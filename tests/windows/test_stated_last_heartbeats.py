@@ -76,6 +76,21 @@ def test_a_node_is_given_up_by_its_last_heartbeat_although_its_kubelet_stops_muc
     assert unknown_at(-2, 150, 5.5) == [50]
 
 
+def test_a_kubelet_ends_pods_of_a_node_that_is_given_up_until_it_stops() -> None:
+    def gone(stop: float) -> tuple[float | None, float | None]:
+        snapshot, scenario = world(0, stop, 0.5)
+        snapshot = replace(snapshot, pods=(make_pod("p", "n0", grace_seconds=1),))
+        [eviction] = predict(snapshot, scenario, settled("1.29.6")).evictions
+        assert (eviction.earliest_seconds, eviction.latest_seconds // 1) == (45.5, 50)
+        return eviction.gone.earliest_seconds, eviction.gone.latest_seconds
+
+    # Deleted in time it ends, later it does not.
+    assert gone(48) == (45.5, None)
+    assert gone(20) == (None, None)
+    earliest, latest = gone(100)
+    assert earliest == 45.5 and latest is not None and latest < 52
+
+
 def test_bounds_and_windows_hold_both_silences_of_a_kubelet_that_is_heard_once_more() -> None:
     configuration = settled("1.29.6")
     for last in (5.5, 14, 21):
