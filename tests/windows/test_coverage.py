@@ -24,7 +24,6 @@ from kubectl_evictplan.controllers.node_lifecycle.zone_states import PARTIAL
 from kubectl_evictplan.prediction.document import CERTAIN, PARTLY, Prediction
 from kubectl_evictplan.prediction.predict import predict
 from kubectl_evictplan.scenarios.scenario import ControllerSettings, ScenarioEvent
-from kubectl_evictplan.windows.clients import late_requests
 from kubectl_evictplan.windows.outer_bounds import OuterBounds
 from kubectl_evictplan.windows.unknowns import registry
 from kubectl_evictplan.windows.unknowns.unknown import Unknown
@@ -53,12 +52,6 @@ def silent_world(
     settings = ControllerSettings("1.29.6", flags=flags or {})
     configuration = resolve_configuration(settings, snapshot.control_plane)
     return World(snapshot, make_scenario([stop, *more], horizon=horizon), configuration)
-
-
-@pytest.fixture
-def unlimited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What bounds of runs are compared with: windows that no client of a controller makes later."""
-    monkeypatch.setattr(late_requests, "let_clients_wait", lambda *_, **__: None)
 
 
 @cache

@@ -44,6 +44,7 @@ def test_every_copied_scenario_ends_as_with_upstreams_controller(case: Case) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("unlimited")
 @pytest.mark.parametrize("name", ["mix-500", "status-210"])
 def test_a_few_nodes_that_come_and_go_in_small_zones_are_explored_wholly(name: str) -> None:
     case = next(case for case in CASES if case.name == name)
