@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from kubectl_evictplan.scenarios.scenario import Scenario
+from kubectl_evictplan.scenarios.scenario import Scenario, ScenarioEvent
 from kubectl_evictplan.simulation.simulate import starts_without_controller
 from kubectl_evictplan.windows.spans import NEVER_NS, Span
 
@@ -22,6 +22,17 @@ class ProcessLife(msgspec.Struct, frozen=True):
 def process_lives(scenario: Scenario) -> tuple[ProcessLife, ...]:
     """Return all of them in order."""
     return tuple(_lives(scenario))
+
+
+def ends_of_processes(scenario: Scenario) -> Iterator[ScenarioEvent]:
+    """What ends a process: a start does so only where one runs, which it replaces."""
+    runs = not starts_without_controller(scenario)
+    for event in scenario.events:
+        if event.manager_up is None:
+            continue
+        if runs:
+            yield event
+        runs = event.manager_up
 
 
 def _lives(scenario: Scenario) -> Iterator[ProcessLife]:

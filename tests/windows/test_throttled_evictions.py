@@ -153,6 +153,14 @@ def test_orphans_are_collected_one_after_the_other() -> None:
     assert certainties(many) == {"certain"}
 
 
+def test_the_first_loop_of_a_new_process_collects_one_after_the_other_too() -> None:
+    # At one instant: up to 1.16 it does not wait until a Node is surely gone.
+    events = [make_event(0, "controller-stop"), make_event(1, "node-delete", "n1")]
+    found = told(crowd(110), *events, make_event(10, "controller-start"), release="1.16.15")
+    # DELETE of each, and a GET of the node.
+    assert latest(found) == pytest.approx(10 + (110 + 1 - 30) / 20, abs=0.2)
+
+
 def test_every_further_change_of_its_taints_has_the_pods_of_a_node_deleted_once_more() -> None:
     other = make_event(2, "taint", "n1", taint="c=d:NoExecute")
     once, twice = told(crowd(60), TAINT), told(crowd(60), TAINT, other)

@@ -181,8 +181,9 @@ class Waits:
 
     def longest(self, low: float, high: float) -> float:
         """Of a task that comes within these ends."""
-        first = max(bisect_right(self._instants, low) - 1, 0)
-        last = bisect_left(self._instants, high) + 1
+        # Several may come at one instant.
+        first = max(min(bisect_left(self._instants, low), bisect_right(self._instants, low) - 1), 0)
+        last = max(bisect_left(self._instants, high) + 1, bisect_right(self._instants, high))
         return max(self._longest[first:last], default=0.0)
 
 

@@ -61,18 +61,23 @@ def _done_again(
     snapshot: ClusterSnapshot,
     configuration: ControllerConfiguration,
 ) -> Span:
-    """When what was undone by then is done once more: at the next tick, or as late as the node may wait in line after that."""
+    """When what was undone by then is done once more: at the next tick, or as late as the node may wait in line after that.
+
+    A first tick takes taints off when it sees that a node is new to it, and again when it looks at its health.
+    """
     key, _ = meeting.change
-    steps = tick_steps(snapshot, configuration)
+    steps, low_ns = tick_steps(snapshot, configuration), meeting.span[0]
     rate_qps = configuration.node_eviction_rate_qps
     if key.what == TAINT_REMOVED:
-        until_ns = undone_ns + steps.longest_ns if meeting.at_start else NEVER_NS
+        if meeting.at_start:
+            return low_ns, undone_ns + steps.longest_ns
+        until_ns = NEVER_NS
     elif configuration.profile.queue_mode == "REMOVE_ADD" and rate_qps > 0:
         waiting = _waiting_with(key.node, result.waiting.values())
         until_ns = undone_ns + 2 * steps.longest_ns + (waiting + 1) * token_max_ns(rate_qps)
     else:
         until_ns = NEVER_NS
-    return meeting.span[0] + steps.shortest_ns, until_ns
+    return low_ns + steps.shortest_ns, until_ns
 
 
 def _waiting_with(name: str, lines: Iterable[set[str]]) -> int:

@@ -18,6 +18,7 @@ from kubectl_evictplan.scenarios.actions.pods import DeletePods, uid_of_created
 from kubectl_evictplan.scenarios.scenario import ScenarioEvent
 from kubectl_evictplan.simulation.simulate import Given
 from kubectl_evictplan.windows.outcome import EvictionKey, Exploration, PossibleEviction
+from kubectl_evictplan.windows.processes_up import ends_of_processes
 from kubectl_evictplan.windows.unknowns.of_pods import GC_COST_MAX_NS
 from kubectl_evictplan.windows.unknowns.requests import ClientLimits
 
@@ -34,7 +35,7 @@ class ThrottledEnds:
     def __init__(self, result: Exploration, given: Given) -> None:
         self._result, self._scenario = result, given.scenario
         self._given = given
-        self._stops = [event for event in given.scenario.events if event.manager_up is not None]
+        self._stops = list(ends_of_processes(given.scenario))
         self._deleting = [event for event in given.scenario.events if isinstance(event, DeletePods)]
         self._returning = [event for event in given.scenario.events if event.kubelets_up]
 
