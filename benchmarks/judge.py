@@ -176,7 +176,12 @@ def _waits_unseen(world: UpstreamWorld, recording: Document) -> bool:
         (each.action in REASONS_END or each in begun) and since_ns < each.at_ns <= world.start_ns
         for each in world.events
     )
-    return ended and recording["waiting"] > EVENT_WRITERS
+    # Garbage collection lets one request wait, however many pods its loop has listed of a Node that is there again.
+    made_again = any(
+        each.action == "node-create" and since_ns < each.at_ns <= world.start_ns
+        for each in world.events
+    )
+    return ended and recording["waiting"] > (0 if made_again else EVENT_WRITERS)
 
 
 def scenario_of(world: UpstreamWorld, recording: Document, release: str) -> Document:
