@@ -55,6 +55,16 @@ def test_whom_another_process_deletes_without_asking_kubectl_deletes_at_its_next
     assert 11 < low_ns / 1e9 < high_ns / 1e9 < 15
 
 
+def test_that_may_do_so_too_which_would_have_refused_the_node_before() -> None:
+    closed, bare = App("db", ["a2"], least=1, grace=1), App("bare", ["a2"], kind="", grace=1)
+    snapshot = drained_cluster(closed, bare)
+    # The second process refuses the bare pod, if that is still there.
+    events = drain("a2", at=1, force=True), drain("a2", at=20, disable_eviction=True)
+    bounds = proven(snapshot, *events, ready=(ns(40), ns(41)))
+    [first] = (one for key, one in bounds.turns.items() if not key.process)
+    assert first.end is not None and first.end.earliest_ns < ns(21)
+
+
 def test_whoever_is_replaced_when_kubectl_may_still_come_keeps_nobody_waiting() -> None:
     snapshot = drained_cluster(App("web", ["b1", "b1", "a2", "b2", "b2"], most=1, grace=10))
     bounds = proven(snapshot, drain("b1", "a2", at=1), drain("a2", at=25))

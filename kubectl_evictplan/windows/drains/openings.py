@@ -126,6 +126,11 @@ class Openings:
             own = one.turn.drain == turn.drain or one.turn.controller == turn.controller
             if one.pod.key == pod.key and not own:
                 yield self._begins[one.turn.drain]
+        if not self._progress.is_known:
+            # A process that refuses the node as it is at the start may not do so when others have been there.
+            for drain, begins_ns in self._begins.items():
+                if drain.node == turn.drain.node and drain.process != turn.drain.process:
+                    yield begins_ns
 
     def _may_be(self, one: Request, turn: PlannedTurn, at_ns: int) -> bool:
         """Whether the request may have been sent by then, if kubectl waits for a pod of the turn."""
