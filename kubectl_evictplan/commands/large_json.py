@@ -55,7 +55,7 @@ class Writer:
     def __init__(self, copy: Copy, written: FileIO) -> None:
         """``written`` ends when the prediction is written."""
         self._copy, self._written = copy, written
-        # The run that was sent.
+        # The run that was sent before the prediction.
         self._run: bytes | None = None
         # Waits for what is on its way.
         self._sending: Callable[[], None] = _nothing
@@ -85,6 +85,8 @@ class Writer:
         from kubectl_evictplan.prediction.records import RowsByCode
         from kubectl_evictplan.report.json_text import Compact, Part, pieces
 
+        if self._run is None:
+            self._send(_RUN, b"")
         try:
             for part in packed(prediction, self._run):
                 self._send_meanwhile(_PREDICTION, part)
@@ -154,13 +156,8 @@ def _write_prediction(stream: FileIO, *, explain: str | None, ascii_only: bool) 
     from kubectl_evictplan.report import chunks
     from kubectl_evictplan.report.json_text import Part
 
-    chains = None
-    (kind, _, first), before = _next(stream), list[bytes]()
-    if kind == _RUN:
-        chains = _chains_in(first)
-    else:
-        before.append(first)
-    prediction = unpacked(lambda: before.pop() if before else _next(stream)[-1], chains)
+    chains = _chains_in(_next(stream)[-1])
+    prediction = unpacked(lambda: _next(stream)[-1], chains)
     part = Part.BEFORE_IMPACT
     text = chunks(prediction, "json", part=part, explain=explain, ascii_only=ascii_only)
     # Nothing is written before all of it is known to have UTF-8.
@@ -168,7 +165,9 @@ def _write_prediction(stream: FileIO, *, explain: str | None, ascii_only: bool) 
     write_chunks(text)
 
 
-def _chains_in(run: bytes) -> ChainCache:
+def _chains_in(run: bytes) -> ChainCache | None:
+    if not run:
+        return None
     from kubectl_evictplan.cluster.carried_runs import unpacked
     from kubectl_evictplan.prediction.causes import ChainCache
 

@@ -146,13 +146,11 @@ class BlackHoles(Rows[BlackHole]):
                     nodes[pod.node_name] = [pod.name]
                 else:
                     names.append(pod.name)
-        found = [
-            (node, hole, tuple(pods) if len(pods) == 1 else tuple(sorted(pods)))
+        found = sorted(
+            (node, hole, tuple(pods if len(pods) == 1 else sorted(pods)))
             for hole, nodes in pods_of.values()
             for node, pods in nodes.items()
-        ]
-        # Mostly a node has one.
-        found.sort()
+        )
         return tuple(
             [
                 BlackHole(node, pods, hole.stretch[0], hole.since, hole.until)

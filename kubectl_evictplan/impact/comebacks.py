@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Iterator
-from operator import attrgetter
 
 from kubectl_evictplan.controllers.replication import STATEFUL_SET
 from kubectl_evictplan.impact.deletions import Deletion
-from kubectl_evictplan.impact.fates import Fate, shared_of
+from kubectl_evictplan.impact.fates import Fate, owner_of, shared_of
 from kubectl_evictplan.impact.stretches import FOREVER_NS
 from kubectl_evictplan.impact.successors import AT_DELETION
 from kubectl_evictplan.impact.volumes import HELD, NEVER_MOVES, STILL_USED
@@ -54,7 +53,6 @@ _BY_CLOSED = {
     MakesNone.OWNER_DELETED: OWNER_DELETED,
     MakesNone.NAMESPACE_DELETED: NAMESPACE_DELETED,
 }
-_OWNER = attrgetter("owner")
 # The code IDENTITY_HELD where the kubelet is not silent.
 _NOT_CONFIRMED = "not-confirmed"
 # The code VOLUME_HELD where the kubelet is not silent.
@@ -170,7 +168,7 @@ def not_coming_back(world: World) -> tuple[NotComingBack, ...]:
 
 def _all_are_replaced(fates: Collection[Fate]) -> bool:
     """Whether all have owners that replace them, and a place to go to. Asked of what pods share, not of each of them."""
-    kinds = {kind for _, kind, _ in set(map(_OWNER, fates))}
+    kinds = {kind for _, kind, _ in set(map(owner_of, fates))}
     return kinds.issubset(AT_DELETION) and not any(
         shared.successor.bound[0] >= FOREVER_NS for shared in set(map(shared_of, fates))
     )

@@ -155,6 +155,7 @@ class Fate(NamedTuple):
 
 
 deletion_of: Callable[[Moving | Fate], Deletion | None] = attrgetter("deletion")
+owner_of: Callable[[Moving | Fate], OwnerKey] = attrgetter("owner")
 node_name_of: Callable[[Moving | Fate], str] = attrgetter("pod.node_name")
 shared_of: Callable[[Fate], SharedFate] = attrgetter("shared")
 when_away: Callable[[Fate], Absence] = attrgetter("shared.away")
@@ -367,7 +368,7 @@ def alike(moving: Sequence[Moving], told: Told) -> Iterable[Hashable]:
     lives, absent, place_of = told.lives, told.absent, told.place_of
     columns: list[Iterable[object]] = [
         map(id, map(lives.get, map(node_name_of, moving), repeat(_NOTHING))),
-        map(kinds.__getitem__, map(attrgetter("owner"), moving)),
+        map(kinds.__getitem__, map(owner_of, moving)),
         map(likes.__getitem__, map(id, map(deletion_of, moving))),
     ]
     if absent:
